@@ -27,6 +27,7 @@ use redfish::error::Refusal;
 use redfish::events::filter::{Subject, Wanted, of_query};
 use redfish::events::{exceeded, payload};
 use redfish::routes::Privilege;
+use redfish::telemetry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -48,8 +49,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How many events are looked at, at one time.
 const TOGETHER: usize = 16;
 
-/// How many parts wait for the client.
-const PARTS: usize = 2;
+/// How many parts wait for the client: the reports of a second, which come together, and two more.
+const PARTS: usize = telemetry::Report::ALL.len() + 2;
 
 /// How many seconds a client waits that found no place.
 const AGAIN: u64 = 10;
@@ -221,8 +222,7 @@ impl Pump {
         self.manager.events().ring().id_before(self.place)
     }
 
-    /// Tells a report of metrics, if it is wanted. Who has not taken what came before misses
-    /// it.
+    /// Tells a report of metrics, if it is wanted. Who has not taken what came before misses it.
     fn report(&self, report: Result<Report, RecvError>) -> Result<bool, Ended> {
         match report {
             Ok(report) if self.wants.has(Subject::Report(&report.definition)) => {

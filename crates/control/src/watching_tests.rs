@@ -130,6 +130,22 @@ fn what_is_no_identifier_is_not_known() {
 }
 
 #[test]
+fn reports_that_come_together_are_all_told() {
+    run(|manager| async move {
+        let query = "?$filter=EventFormatType%20eq%20MetricReport";
+        let mut stream = begin(&manager, query, None).expect("begun");
+        next(&mut stream).await.expect("a comment");
+        for number in 0..telemetry::Report::ALL.len() {
+            manager.events().report(&serde_json::json!({"Id": number.to_string()}), "/r");
+        }
+        for number in 0..telemetry::Report::ALL.len() {
+            let report = next(&mut stream).await.expect("a report");
+            assert!(report.contains(&format!("{{\"Id\":\"{number}\"}}")), "{report}");
+        }
+    });
+}
+
+#[test]
 fn a_client_that_is_slow_misses_reports_and_no_event() {
     run(|manager| async move {
         let query = "?$filter=EventFormatType%20eq%20MetricReport%20or%20Severity%20eq%20'OK'";

@@ -98,6 +98,7 @@ pub const METRICS: &[Metric] = &{
         metric("VolumeReads", Volumes, COUNT, "Reads that were done"),
         metric("VolumeReadBytes", Volumes, BYTES, "Bytes read"),
         metric("VolumeReadTime", Volumes, TIME, "Time of the reads together"),
+        metric("VolumeReadLatencies", Volumes, COUNT, "Reads by the time that they took"),
         metric(
             "VolumeReadErrors",
             Volumes,
@@ -107,6 +108,7 @@ pub const METRICS: &[Metric] = &{
         metric("VolumeWrites", Volumes, COUNT, "Writes that were done"),
         metric("VolumeWriteBytes", Volumes, BYTES, "Bytes written"),
         metric("VolumeWriteTime", Volumes, TIME, "Time of the writes together"),
+        metric("VolumeWriteLatencies", Volumes, COUNT, "Writes by the time that they took"),
         metric(
             "VolumeWriteErrors",
             Volumes,
@@ -115,6 +117,7 @@ pub const METRICS: &[Metric] = &{
         ),
         metric("VolumeFlushes", Volumes, COUNT, "Flushes that were done"),
         metric("VolumeFlushTime", Volumes, TIME, "Time of the flushes together"),
+        metric("VolumeFlushLatencies", Volumes, COUNT, "Flushes by the time that they took"),
         metric(
             "VolumeFlushErrors",
             Volumes,
@@ -124,6 +127,7 @@ pub const METRICS: &[Metric] = &{
         metric("VolumeDiscards", Volumes, COUNT, "Discards that were done"),
         metric("VolumeDiscardBytes", Volumes, BYTES, "Bytes discarded"),
         metric("VolumeDiscardTime", Volumes, TIME, "Time of the discards together"),
+        metric("VolumeDiscardLatencies", Volumes, COUNT, "Discards by the time that they took"),
         metric(
             "VolumeDiscardErrors",
             Volumes,
@@ -222,7 +226,7 @@ fn volumes(view: &View, other: Option<&View>, all: &mut Readings) {
         }
         let uri = uri::volume_metrics(&volume.uuid);
         for kind in Kind::ALL {
-            let (object, [done, bytes, time, errors]) = names(kind);
+            let (object, [done, bytes, time, latencies, errors]) = names(kind);
             let of = |name: &str| format!("{uri}#/Oem/Palisade/{object}/{name}");
             let own = own.of(kind);
             all.put(done, of("Done"), own.done());
@@ -230,25 +234,52 @@ fn volumes(view: &View, other: Option<&View>, all: &mut Readings) {
                 all.put(bytes, of("Bytes"), own.bytes);
             }
             all.put(time, of("Nanoseconds"), own.latency.nanos);
+            // Most intervals hold nothing: those are not told.
+            for (at, count) in own.latency.buckets.iter().enumerate().filter(|own| *own.1 > 0) {
+                all.put(latencies, of(&format!("Latencies/{at}")), count);
+            }
             all.put(errors, of("Unavailable"), own.errors.unavailable);
         }
     }
 }
 
 /// The object that a volume's metrics have of a kind of request, and our metrics of it: how many
-/// were done, their bytes and time, and how many could not be done.
-const fn names(kind: Kind) -> (&'static str, [&'static str; 4]) {
+/// were done, their bytes and time, how long each took, and how many could not be done.
+const fn names(kind: Kind) -> (&'static str, [&'static str; 5]) {
     match kind {
-        Kind::Read => {
-            ("Reads", ["VolumeReads", "VolumeReadBytes", "VolumeReadTime", "VolumeReadErrors"])
-        }
-        Kind::Write => {
-            ("Writes", ["VolumeWrites", "VolumeWriteBytes", "VolumeWriteTime", "VolumeWriteErrors"])
-        }
-        Kind::Flush => ("Flushes", ["VolumeFlushes", "", "VolumeFlushTime", "VolumeFlushErrors"]),
+        Kind::Read => (
+            "Reads",
+            [
+                "VolumeReads",
+                "VolumeReadBytes",
+                "VolumeReadTime",
+                "VolumeReadLatencies",
+                "VolumeReadErrors",
+            ],
+        ),
+        Kind::Write => (
+            "Writes",
+            [
+                "VolumeWrites",
+                "VolumeWriteBytes",
+                "VolumeWriteTime",
+                "VolumeWriteLatencies",
+                "VolumeWriteErrors",
+            ],
+        ),
+        Kind::Flush => (
+            "Flushes",
+            ["VolumeFlushes", "", "VolumeFlushTime", "VolumeFlushLatencies", "VolumeFlushErrors"],
+        ),
         Kind::Discard => (
             "Discards",
-            ["VolumeDiscards", "VolumeDiscardBytes", "VolumeDiscardTime", "VolumeDiscardErrors"],
+            [
+                "VolumeDiscards",
+                "VolumeDiscardBytes",
+                "VolumeDiscardTime",
+                "VolumeDiscardLatencies",
+                "VolumeDiscardErrors",
+            ],
         ),
     }
 }

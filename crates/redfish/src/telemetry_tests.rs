@@ -12,7 +12,15 @@ use std::sync::Arc;
 fn view(seed: u64) -> View {
     let mut view = sample::view(seed);
     let all = view.status.arrays.iter().flat_map(|array| &array.volumes);
-    let of = |uuid: &String| VolumeCounters { volume: uuid.clone(), ..Default::default() };
+    let mut done = Operations::default();
+    (done.latency.buckets[0], done.latency.buckets[BUCKETS - 1]) = (2, 1);
+    let of = |uuid: &String| VolumeCounters {
+        volume: uuid.clone(),
+        reads: done,
+        writes: done,
+        flushes: done,
+        discards: done,
+    };
     let mut volumes: Vec<_> = all.map(|volume| Arc::new(of(&volume.uuid))).collect();
     volumes.sort_by(|a, b| a.volume.cmp(&b.volume));
     let all = view.status.arrays.iter().flat_map(|array| &array.exports);
@@ -75,6 +83,8 @@ fn a_change_is_told_and_nothing_else() {
     let now = View { counters: Arc::new(counters), ..before.clone() };
     let told = changes(&before, &now, Report::Volumes);
     let told: Vec<_> = told.iter().map(|own| (own.metric, &own.value[..])).collect();
-    assert_eq!(told, [("VolumeWrites", "1"), ("VolumeWriteBytes", "4096")]);
+    let expected =
+        [("VolumeWrites", "4"), ("VolumeWriteBytes", "4096"), ("VolumeWriteLatencies", "1")];
+    assert_eq!(told, expected);
     assert!(changes(&before, &now, Report::Cores).is_empty());
 }
