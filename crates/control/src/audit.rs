@@ -31,6 +31,7 @@ pub mod files;
 mod quiet;
 
 use crate::caller::Caller;
+use crate::lock::lock;
 use crate::snapshot::now;
 use crate::state::State;
 use chain::{Follower, Hash, Line};
@@ -430,11 +431,11 @@ impl Shared {
     /// Whether a refusal of somebody has a line, and how many before it had none.
     fn may_say(&self, caller: &Caller) -> Option<u64> {
         let now = self.start.elapsed();
-        self.quiet.lock().unwrap_or_else(|e| e.into_inner()).take(caller, now)
+        lock(&self.quiet).take(caller, now)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.inner)
     }
 
     /// Follows the chain through all lines that there are.

@@ -18,6 +18,7 @@
 use crate::convert;
 use crate::failure;
 use crate::inventory::{Found, Inventory, Known, Places};
+use crate::lock::lock;
 use crate::look::{self, Look, LookError, canonical};
 use crate::manager::Manager;
 use crate::nameplate::{self, Nameplate, Stamp};
@@ -142,7 +143,7 @@ impl Manager {
         kind: Lookup,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let lookups = || self.looking_up.lock().unwrap_or_else(|e| e.into_inner());
+        let lookups = || lock(&self.looking_up);
         let under_way = lookups().begin(kind)?;
         let hangs = Arc::downgrade(&under_way);
         let work = move || {

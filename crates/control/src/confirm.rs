@@ -21,6 +21,7 @@
 use crate::caller::Caller;
 use crate::chance;
 use crate::digest::{Sum, sum};
+use crate::lock::lock;
 use crate::snapshot::random;
 use redfish::error::Unconfirmed;
 use redfish::routes::Method;
@@ -106,7 +107,7 @@ impl Confirm {
     }
 
     fn tokens(&self) -> MutexGuard<'_, Vec<Token>> {
-        self.tokens.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.tokens)
     }
 
     /// A new token for what is asked, planned of this state.

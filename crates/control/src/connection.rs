@@ -13,6 +13,7 @@
 
 use crate::counters::{Arrival, OnCore};
 use crate::data::{Core, CoreEnv};
+use crate::lock::lock;
 use crate::nvme::VolumeKey;
 use crate::stream::Stream;
 use core::cell::RefCell;
@@ -58,7 +59,7 @@ pub struct Table {
 
 impl Table {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Target>> {
-        self.targets.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.targets)
     }
 
     /// Adds an export; false if the name is taken.
@@ -86,7 +87,7 @@ pub struct Fences(Mutex<BTreeMap<VolumeKey, Weak<Fence>>>);
 impl Fences {
     /// The one of a volume, there as long as anybody has it.
     fn of(&self, key: VolumeKey) -> Arc<Fence> {
-        let mut all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = lock(&self.0);
         if let Some(fence) = all.get(&key).and_then(Weak::upgrade) {
             return fence;
         }

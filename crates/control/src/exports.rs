@@ -16,6 +16,7 @@
 use crate::address::{self, Bound};
 use crate::connection::{Table, Target};
 use crate::data::Data;
+use crate::lock::lock;
 use crate::lookup::{self, Lookups, UnderWay};
 use crate::nvme::{self, VolumeKey};
 use ::nvme::nqn::Nqn;
@@ -82,7 +83,7 @@ impl Standing {
     }
 
     fn how(&self) -> MutexGuard<'_, How> {
-        self.how.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.how)
     }
 
     /// Whether an export is served now.

@@ -10,6 +10,7 @@
 //! - Who waits for an array alone keeps nobody else from it: a change that never ends can be ended
 //!   by stopping its array.
 
+use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -38,7 +39,7 @@ pub struct Held<'a> {
 
 impl Holds {
     fn held(&self) -> MutexGuard<'_, BTreeMap<String, Hold>> {
-        self.held.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.held)
     }
 
     /// Waits until the array can be had, with others or `alone`.

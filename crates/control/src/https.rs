@@ -23,6 +23,7 @@
 
 use crate::certificate::{self, For, Identity, Request};
 use crate::http::{self, Asked};
+use crate::lock::lock;
 use crate::peer::Peer;
 use crate::reply::Content;
 use crate::room::Room;
@@ -122,7 +123,7 @@ struct Pace {
 impl Pace {
     /// When one may begin that is asked for now.
     fn turn(&self, now: Instant) -> Instant {
-        let mut next = self.next.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut next = lock(&self.next);
         let own = next.filter(|next| *next > now).unwrap_or(now);
         let second = Duration::from_secs(1);
         *next = own.checked_add(second / HANDSHAKES);
@@ -179,7 +180,7 @@ impl Https {
     }
 
     fn told(&self) -> MutexGuard<'_, Arc<view::Https>> {
-        self.told.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.told)
     }
 
     /// How it is.
@@ -294,7 +295,7 @@ impl Https {
     }
 
     fn unkept(&self) -> MutexGuard<'_, Option<Identity>> {
-        self.unkept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.unkept)
     }
 
     /// Shows the certificate that is to be shown now: reads it, or makes it. One that was made is
@@ -327,7 +328,7 @@ impl Https {
     ) -> Result<Identity, Error> {
         let problem = format!("no answer within {} s", READS.as_secs());
         let late = Error::new(&say::CERTIFICATE_NOT_READ, &[&files.0.display(), &problem]);
-        let is_new = self.reading.lock().unwrap_or_else(|e| e.into_inner()).insert(files.clone());
+        let is_new = lock(&self.reading).insert(files.clone());
         if !is_new {
             return Err(late);
         }
@@ -335,7 +336,7 @@ impl Https {
         let (done, found) = oneshot::channel();
         spawn_blocking(move || {
             let identity = read(&files.0, &files.1);
-            all.lock().unwrap_or_else(|e| e.into_inner()).remove(&files);
+            lock(&all).remove(&files);
             // Nobody may wait for it any more.
             let _ = done.send(identity);
         });

@@ -21,6 +21,7 @@ use crate::holds::Holds;
 use crate::https::Https;
 use crate::inventory::{Inventory, Known};
 use crate::local::{Local, Socket};
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
@@ -173,12 +174,12 @@ impl Manager {
 
     /// Who may do what on the socket.
     pub fn local(&self) -> Arc<Local> {
-        self.local.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        lock(&self.local).clone()
     }
 
     /// Others may do something on the socket from now on.
     pub fn set_local(&self, local: Local) {
-        *self.local.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(local);
+        *lock(&self.local) = Arc::new(local);
     }
 
     /// The daemon's socket, once it is there.
@@ -204,28 +205,28 @@ impl Manager {
 
     /// Where drives may be.
     pub(crate) fn patterns(&self) -> Vec<String> {
-        self.patterns.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        lock(&self.patterns).clone()
     }
 
     /// Drives may be elsewhere from now on; those that are in use stay so.
     pub(crate) fn look_at(&self, patterns: Vec<String>) {
-        *self.patterns.lock().unwrap_or_else(|e| e.into_inner()) = patterns;
+        *lock(&self.patterns) = patterns;
     }
 
     pub(crate) fn inventory(&self) -> MutexGuard<'_, Inventory> {
-        self.inventory.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.inventory)
     }
 
     pub(crate) fn named_paths(&self) -> MutexGuard<'_, Vec<PathBuf>> {
-        self.named_paths.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.named_paths)
     }
 
     pub(crate) fn in_hand(&self) -> MutexGuard<'_, BTreeSet<Uuid>> {
-        self.in_hand.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.in_hand)
     }
 
     fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, Problem>> {
-        self.problems.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.problems)
     }
 
     /// All running arrays.

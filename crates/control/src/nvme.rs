@@ -2,6 +2,7 @@
 
 use crate::counters::OnCore;
 use crate::data::{Core, CoreEnv};
+use crate::lock::lock;
 use crate::stream::{NVME_AHEAD, Stream};
 use engine::Volume;
 use engine::array::message::ArrayId;
@@ -34,7 +35,7 @@ pub struct Uses(Mutex<BTreeMap<VolumeKey, Weak<()>>>);
 
 impl Uses {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<VolumeKey, Weak<()>>> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.0)
     }
 
     /// It is used as long as what this gives, or a clone of it, is there.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: each has the headers that DSP0266 wants of every answer.
 
+use crate::lock::lock;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use hyper::body::{self, Bytes, Frame, SizeHint};
@@ -64,7 +65,7 @@ impl Parts {
     }
 
     fn take(&self) -> Option<mpsc::Receiver<Bytes>> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).take()
+        lock(&self.0).take()
     }
 }
 

@@ -7,6 +7,7 @@
 //! - The last [`FOR_SOCKET`] places are for users of the socket who have a role: neither who comes
 //!   from the network nor who may do nothing can keep the machine's administrator out.
 
+use crate::lock::lock;
 use crate::peer::{Origin, Peer};
 use crate::pools::Pools;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ impl Room {
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.taken)
     }
 
     /// A place for a client; none if there is none for it.

@@ -13,6 +13,7 @@
 use crate::chance;
 use crate::convert;
 use crate::jobs::{Jobs, Tasks};
+use crate::lock::lock;
 use engine::manage::command::{ArrayStatus, Change};
 use engine::manage::feed::Feed;
 use redfish::view::{self, Server, View};
@@ -138,20 +139,19 @@ impl Snapshot {
 
     /// The view that is there.
     pub fn view(&self) -> Arc<View> {
-        self.view.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        lock(&self.view).clone()
     }
 
     /// Puts another in its place.
     pub fn put(&self, view: View) {
         let view = Arc::new(view);
-        let old =
-            core::mem::replace(&mut *self.view.lock().unwrap_or_else(|e| e.into_inner()), view);
+        let old = core::mem::replace(&mut *lock(&self.view), view);
         // Whoever drops it last frees it, but not while the new one is waited for.
         drop(old);
     }
 
     /// What the engine told. Held while a view is made of it, never over I/O or a wait.
     pub fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.told)
     }
 }

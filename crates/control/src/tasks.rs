@@ -11,6 +11,7 @@
 //! - At most [`MOST`] are known.
 
 use crate::caller::{Caller, Identity, Role};
+use crate::lock::lock;
 use crate::reply::Told;
 use crate::snapshot::{now, random_uuid};
 use redfish::error::{Base, Refusal};
@@ -52,7 +53,7 @@ pub struct SlowOnes {
 
 impl SlowOnes {
     fn all(&self) -> MutexGuard<'_, VecDeque<Slow>> {
-        self.all.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.all)
     }
 
     /// For the view, without those whose time is over.

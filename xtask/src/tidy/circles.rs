@@ -24,12 +24,12 @@ const ROWS: &Rows = &[
     (
         "control",
         &[
+            &["lock"],
             &[
                 "certificate/der",
                 "chance",
                 "digest",
                 "holds",
-                "lock",
                 "lookup",
                 "mute",
                 "nameplate",

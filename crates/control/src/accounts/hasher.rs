@@ -9,6 +9,7 @@
 //! - A name that no account has costs what a name that one has costs.
 
 use crate::chance;
+use crate::lock::lock;
 use argon2::password_hash::{Ident, Output, ParamsString, PasswordHash, Salt, SaltString};
 use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Block, Params, Version};
 use redfish::access::Secret;
@@ -101,7 +102,7 @@ impl Hasher {
     }
 
     fn send(&self, task: Task) -> Result<(), Busy> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(|e| e.into_inner());
+        let mut tasks = lock(&self.tasks);
         let sender = match tasks.take() {
             Some(sender) => sender,
             None => start().map_err(|_| Busy::Unable)?,

@@ -6,6 +6,7 @@
 //! Invariant: at most [`WAITING`] wait for their turn, of each origin. An origin for which nobody
 //! waits takes no room.
 
+use crate::lock::lock;
 use crate::peer::Origin;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,13 +23,13 @@ impl Turns {
     /// For how many origins there is a line.
     #[cfg(test)]
     pub fn size(&self) -> usize {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).len()
+        lock(&self.0).len()
     }
 
     /// Waits for a turn; none if too many do. It lasts until it is dropped.
     pub async fn take(&self, origin: Origin) -> Option<OwnedMutexGuard<()>> {
         let line = {
-            let mut lines = self.0.lock().unwrap_or_else(|e| e.into_inner());
+            let mut lines = lock(&self.0);
             lines.retain(|_, line| Arc::strong_count(line) > 1);
             let line = lines.entry(origin).or_default();
             // One is the table's, one that of whose turn it is.

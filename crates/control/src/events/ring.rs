@@ -7,6 +7,7 @@
 //! - Identifiers only grow.
 //! - To put events here waits for nobody, and takes memory for [`MOST`] events at most.
 
+use crate::lock::lock;
 use redfish::events::{Event, MOST};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -128,7 +129,7 @@ impl Ring {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.inner)
     }
 
     /// These came to be, at this moment.

@@ -24,6 +24,7 @@
 
 use super::client::{Client, Failure};
 use super::ring::{Batch, Place, Ring};
+use crate::lock::lock;
 use crate::snapshot::random_uuid;
 use crate::state::{SUBSCRIPTIONS as FILE, State};
 use hyper::body::Bytes;
@@ -262,7 +263,7 @@ impl Webhooks {
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Own>> {
-        self.all.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.all)
     }
 
     /// Begins to deliver.
