@@ -83,12 +83,16 @@ fn failed(path: &Path, why: &dyn Display) -> Problem {
 /// Root may have the home of whom it was before.
 const OTHERS: &str = "it is another user's";
 
+fn is_others(found: &Metadata) -> bool {
+    found.uid() != geteuid().as_raw()
+}
+
 /// Why a file is not used.
 fn unfit(file: &Metadata) -> Option<&'static str> {
     if !file.is_file() {
         return Some("it is no file");
     }
-    if file.uid() != geteuid().as_raw() {
+    if is_others(file) {
         return Some(OTHERS);
     }
     (file.mode() & 0o077 != 0).then_some("others may read or write it")
@@ -144,9 +148,7 @@ impl Logins {
         let dir = File::open(&self.dir).map_err(failed)?;
         flock(&dir, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
         let found = dir.metadata().map_err(failed)?;
-        if found.uid() != geteuid().as_raw() {
-            return Err(self::failed(&self.dir, &OTHERS));
-        }
+        self.check_owner(&found)?;
         if found.mode() & 0o077 != 0 {
             dir.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
         }
@@ -159,14 +161,17 @@ impl Logins {
         self.replace(text.as_bytes(), &dir).map_err(failed)
     }
 
+    /// Nothing is written in a directory of another user's.
+    fn check_owner(&self, dir: &Metadata) -> Result<(), Problem> {
+        if is_others(dir) { Err(failed(&self.dir, &OTHERS)) } else { Ok(()) }
+    }
+
     /// Makes room for a new file where the one that is there can't be used: no login is known.
     /// Which certificates were known is forgotten with it, and that is said.
     pub fn set_aside(&self, problem: &Problem) -> Result<Option<Login>, Problem> {
         let (path, old) = (self.dir.join(FILE), self.dir.join(OLD));
         let dir = std::fs::metadata(&self.dir).map_err(|error| failed(&self.dir, &error))?;
-        if dir.uid() != geteuid().as_raw() {
-            return Err(failed(&self.dir, &OTHERS));
-        }
+        self.check_owner(&dir)?;
         std::fs::rename(&path, &old).map_err(|error| failed(&path, &error))?;
         let (what, old) = (problem.what(), old.display());
         eprintln!("palisade: {what}; it is now {old}, and its logins and certificates are unknown");
