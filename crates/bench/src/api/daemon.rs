@@ -87,6 +87,23 @@ fn system(path: &Path) -> impl Fn(std::io::Error) -> BenchError {
     move |error| BenchError::System { path: path.clone(), error }
 }
 
+/// Looks until something is there; what it is, or why it never came.
+fn until<T>(
+    mut look: impl FnMut() -> Result<Option<T>, BenchError>,
+    never: impl FnOnce() -> BenchError,
+) -> Result<T, BenchError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if Instant::now() >= end {
+            return Err(never());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
 impl Daemon {
     /// Starts one and makes its arrays; an account is logged in over HTTPS.
     pub fn start(how: &Start<'_>) -> Result<Self, BenchError> {
@@ -153,18 +170,10 @@ impl Daemon {
 
     /// Waits until HTTPS is there.
     fn find_server(&self) -> Result<Server, BenchError> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(port) = self.port() {
-                let file = self.folder.0.join("state/https.pem");
-                let pem = std::fs::read(&file).map_err(system(&file))?;
-                return Server::new(port, &pem);
-            }
-            if Instant::now() >= end {
-                return Err(failed(&"no HTTPS", &self.said()));
-            }
-            std::thread::sleep(LOOK);
-        }
+        let port = until(|| Ok(self.port()), || failed(&"no HTTPS", &self.said()))?;
+        let file = self.folder.0.join("state/https.pem");
+        let pem = std::fs::read(&file).map_err(system(&file))?;
+        Server::new(port, &pem)
     }
 
     /// The port of HTTPS, as the daemon says it.
@@ -253,13 +262,9 @@ impl Daemon {
         host.queue.fill(Shape { is_write: true, ..SHAPE }, bytes)?;
         let before = self.drives_read()?;
         let read = host.queue.run(SHAPE, bytes, WARM, 0)?.operations;
-        let (least, end) = (before + read * SHAPE.bytes as u64, Instant::now() + PATIENCE);
-        while self.drives_read()? < least {
-            if Instant::now() >= end {
-                return Err(failed(&"a host's reads", &"do not come from the drives"));
-            }
-            std::thread::sleep(LOOK);
-        }
+        let least = before + read * SHAPE.bytes as u64;
+        let look = || Ok((self.drives_read()? >= least).then_some(()));
+        until(look, || failed(&"a host's reads", &"do not come from the drives"))?;
         Ok(host)
     }
 

@@ -2,6 +2,8 @@
 //! what is promised, whatever this machine reaches.
 
 use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 
 const SMALL: [&str; 8] =
@@ -28,20 +30,25 @@ fn check_result(result: &Value) {
     assert_eq!(result["goal"].is_null(), result["met"].is_null(), "{result}");
 }
 
-#[test]
-fn a_small_array_is_measured() {
-    let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-array.json");
-    let run = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(SMALL)
-        .args(["--cores", "2", "--json", "--out"])
-        .arg(&out)
-        .output()
-        .expect("palisade runs");
-    let errors = String::from_utf8_lossy(&run.stderr);
+/// Runs a benchmark that also writes its report to this file: its exit status, what it said, and
+/// the report.
+fn measured(arguments: &[&OsStr], out: &Path) -> (Option<i32>, String, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    let run = command.args(arguments).args(["--json", "--out"]).arg(out).output();
+    let run = run.expect("palisade runs");
+    let errors = String::from_utf8_lossy(&run.stderr).into_owned();
     let text = String::from_utf8(run.stdout).expect("JSON is UTF-8");
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {errors}"));
     assert_eq!(std::fs::read_to_string(out).expect("the file is written"), text);
     assert_eq!(report["schema"], 1);
+    (run.status.code(), errors, report)
+}
+
+#[test]
+fn a_small_array_is_measured() {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-array.json");
+    let arguments: Vec<_> = SMALL.iter().chain(&["--cores", "2"]).map(OsStr::new).collect();
+    let (status, errors, report) = measured(&arguments, &out);
     assert_eq!(report["version"], env!("CARGO_PKG_VERSION"));
     assert!(report["machine"].is_object());
     assert!(report["command"].as_str().unwrap().starts_with("palisade bench array --rounds 2"));
@@ -54,7 +61,7 @@ fn a_small_array_is_measured() {
     if has_fio() {
         always.extend(["raw-vs-fio-4k-read", "raw-vs-fio-4k-write"]);
     } else {
-        assert_eq!(run.status.code(), Some(1), "what is left out fails the run: {errors}");
+        assert_eq!(status, Some(1), "what is left out fails the run: {errors}");
     }
     for name in always {
         assert!(names.contains(&name), "{name} is missing: {names:?} {errors}");
@@ -64,7 +71,7 @@ fn a_small_array_is_measured() {
     let left_out = errors.contains("not measured: 4k-random-read");
     assert_eq!(reads, [!left_out; 2], "a ratio is there or said to be left out: {errors}");
     let missing = errors.contains("not measured:");
-    assert_eq!(run.status.code(), Some(i32::from(missing)), "{errors}");
+    assert_eq!(status, Some(i32::from(missing)), "{errors}");
 }
 
 /// The results of `bench api` that have goals in a whole run, and their units.
@@ -85,20 +92,12 @@ const API_GOALS: [(&str, &str); 10] = [
 fn a_small_daemon_is_measured_over_https() {
     let dir = tempfile::Builder::new().prefix("bench-api-").tempdir().expect("a directory");
     let out = dir.path().join("api.json");
-    let run = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(["bench", "api", "--rounds", "1", "--seconds", "0.05", "--idle-seconds", "0.05"])
-        .args(["--arrays", "1", "--volumes", "3", "--listed", "5", "--json", "--dir"])
-        .arg(dir.path())
-        .arg("--out")
-        .arg(&out)
-        .output()
-        .expect("palisade runs");
-    let errors = String::from_utf8_lossy(&run.stderr);
-    let text = String::from_utf8(run.stdout).expect("JSON is UTF-8");
-    let report: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {errors}"));
-    assert_eq!(run.status.code(), Some(0), "{errors}");
-    assert_eq!(std::fs::read_to_string(&out).expect("the file is written"), text);
-    assert_eq!(report["schema"], 1);
+    let short = ["bench", "api", "--rounds", "1", "--seconds", "0.05", "--idle-seconds", "0.05"];
+    let small = ["--arrays", "1", "--volumes", "3", "--listed", "5", "--dir"];
+    let mut arguments: Vec<_> = short.iter().chain(&small).map(OsStr::new).collect();
+    arguments.push(dir.path().as_os_str());
+    let (status, errors, report) = measured(&arguments, &out);
+    assert_eq!(status, Some(0), "{errors}");
     assert!(report["command"].as_str().unwrap().starts_with("palisade bench api --rounds 1"));
     let results = report["results"].as_array().expect("a list");
     for (name, unit) in API_GOALS {
