@@ -272,6 +272,7 @@ impl Known {
             wwid: plate.wwid,
             model: plate.model,
             is_file: plate.is_file,
+            hardware: Default::default(),
             drive: describe(self, places),
         })
     }

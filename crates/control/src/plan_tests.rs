@@ -65,6 +65,7 @@ fn known(number: u16) -> KnownDrive {
         wwid: None,
         model: None,
         is_file: false,
+        hardware: Default::default(),
         drive: Drive {
             path: format!("/dev/{number}"),
             serial: format!("S{number}"),

@@ -85,7 +85,8 @@ impl Manager {
             jobs: told.jobs.counters(),
         });
         let events = Arc::default();
-        View { server, status, drives, jobs, log, tasks, access, https, counters, events }
+        let rest = View::default();
+        View { server, status, drives, jobs, log, tasks, access, https, counters, events, ..rest }
     }
 
     /// Makes the view say what changed before this was called.

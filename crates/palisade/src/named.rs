@@ -160,6 +160,7 @@ mod tests {
             wwid: None,
             model: None,
             is_file: true,
+            hardware: Default::default(),
             drive: Drive {
                 path,
                 serial,

@@ -16,6 +16,7 @@ fn drive(id: &str, path: &str) -> KnownDrive {
         wwid: None,
         model: None,
         is_file: false,
+        hardware: Default::default(),
         drive: Drive {
             path: path.into(),
             serial: id.to_uppercase(),

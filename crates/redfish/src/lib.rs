@@ -33,6 +33,7 @@ pub mod dates;
 pub mod error;
 pub mod etag;
 pub mod events;
+mod hardware;
 mod https;
 mod inspected;
 mod log;

@@ -353,6 +353,7 @@ fn drive(number: u16) -> KnownDrive {
         wwid: None,
         model: Some("Fast \"One\"".to_owned()),
         is_file: false,
+        hardware: Default::default(),
         drive: Drive {
             path: format!("/dev/nvme{number}n1"),
             serial: format!("S{number}"),

@@ -254,6 +254,7 @@ pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
         wwid: own.wwid,
         model: optional(resource, "/Model"),
         is_file: own.is_file,
+        hardware: Default::default(),
         drive: Drive {
             path: own.path,
             serial: optional(resource, "/SerialNumber").unwrap_or_default(),

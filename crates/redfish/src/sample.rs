@@ -230,6 +230,7 @@ fn drive(random: &mut Random, number: u64) -> KnownDrive {
         wwid: random.maybe(|r| r.pick(&kinds).to_owned()),
         model: random.maybe(Random::text),
         is_file: random.chance(),
+        hardware: Default::default(),
         drive: Drive {
             path: format!("/dev/{}{number}", random.pick(&["nvme", "disk/by-id/ä ", "loop"])),
             serial: random.pick(&["", "S1", "s p%"]).to_owned(),

@@ -10,6 +10,11 @@
 pub use crate::access::{Access, Account, AccountList};
 pub use crate::counters::Counters;
 pub use crate::events::Shown;
+pub use crate::hardware::{
+    Alert, Alerts, DrivePlace, DrivePower, DrivePowerState, Enclosure, EnclosureSlot, Fan,
+    Hardware, Health, Measures, Module, NetworkPort, PcieLink, Reason, Sensor, Smart, Supply,
+    Surroundings,
+};
 pub use crate::https::{Certificate, Https, Named, Problem};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
@@ -74,6 +79,10 @@ pub struct View {
     pub counters: Arc<Counters>,
     /// The last events, and who is told of them.
     pub events: Arc<Shown>,
+    /// What is around the drives.
+    pub surroundings: Arc<Surroundings>,
+    /// What is wrong now.
+    pub alerts: Arc<Alerts>,
 }
 
 impl View {
@@ -138,6 +147,8 @@ pub struct KnownDrive {
     pub is_file: bool,
     /// What is known of it.
     pub drive: Drive,
+    /// It as a device.
+    pub hardware: Arc<Hardware>,
 }
 
 /// Background work of an array.

@@ -83,6 +83,7 @@ fn known(id: &str, path: &str) -> KnownDrive {
         wwid: None,
         model: None,
         is_file: false,
+        hardware: Default::default(),
         drive: Drive {
             path: path.to_owned(),
             serial: format!("S{id}"),

@@ -115,7 +115,8 @@ mod tests {
             problem: None,
         };
         let (id, wwid) = ("a".to_owned(), Some(wwid.to_owned()));
-        identifiers(&KnownDrive { id, wwid, model: None, is_file: false, drive })
+        let hardware = Default::default();
+        identifiers(&KnownDrive { id, wwid, model: None, is_file: false, hardware, drive })
     }
 
     #[test]
