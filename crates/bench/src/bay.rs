@@ -125,7 +125,7 @@ impl Bay {
 
     /// Takes the drive of slot 0 out.
     pub fn fail_one(&self) -> Result<(), BenchError> {
-        self.rig.ask(|reply| Request::Fail(NAME.to_owned(), "slot:0".to_owned(), reply))?;
+        self.rig.ask(|reply| Request::Fail(NAME.to_owned(), vec!["slot:0".to_owned()], reply))?;
         Ok(())
     }
 

@@ -621,7 +621,7 @@ impl Manager {
         let array = self.running_array(uuid).await?;
         let known = self.inventory().at(drive).map(|known| known.path.clone());
         let drive = known.unwrap_or_else(|| drive.to_owned());
-        let ask = |uuid, reply| Request::Fail(uuid, drive, reply);
+        let ask = |uuid, reply| Request::Fail(uuid, vec![drive], reply);
         let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)
     }

@@ -111,7 +111,7 @@ fn most(level: Level, width: usize, fail: bool, most: u64) {
     let count = runtime::run_single(async move |env: Env| {
         let (_, volume) = make(&env, level, width).await;
         if fail {
-            ask(&env, |r| Request::Fail("a".into(), "slot:1".into(), r)).await;
+            ask(&env, |r| Request::Fail("a".into(), vec!["slot:1".into()], r)).await;
         }
         allocations_of_load(&env, &volume).await
     });

@@ -484,7 +484,7 @@ impl Floor {
         let asked = match admin {
             Admin::Fail => {
                 self.faulty.set(true);
-                let out = rig.send(|r| Request::Fail(name(), format!("slot:{slot}"), r));
+                let out = rig.send(|r| Request::Fail(name(), vec![format!("slot:{slot}")], r));
                 Asked::Array(Some("taken out by a person"), out)
             }
             Admin::Replace => {

@@ -381,7 +381,7 @@ impl Small {
         let out = lacking | cutter.failed;
         let spared = self.losses.bears(out | 1 << slot);
         cutter.failed |= u64::from(spared) << slot;
-        let fail = |r| Request::Fail(ARRAY.into(), format!("slot:{slot}"), r);
+        let fail = |r| Request::Fail(ARRAY.into(), vec![format!("slot:{slot}")], r);
         let done = rig.ask(cutter, "a failure", fail)?;
         if done.is_ok() != (spared || out >> slot & 1 == 1) {
             let text = format!("a failure of slot {slot}: {:?}", done.map(drop));

@@ -124,8 +124,11 @@ pub enum Request<S> {
     Stop(String, Reply<()>),
     /// Stop and erase the records.
     Delete(String, Reply<()>),
-    /// Take a drive (by path, serial or `slot:N`) out of service.
-    Fail(String, String, Reply<ArrayStatus>),
+    /// Take drives (each by path, serial or `slot:N`) out of service: all of them, or none where
+    /// data would be lost.
+    Fail(String, Vec<String>, Reply<ArrayStatus>),
+    /// Whether all data is there without all of these drives (by path, serial or `slot:N`).
+    CanSpare(String, Vec<String>, Reply<bool>),
     /// Put another drive in a slot and rebuild it.
     Replace(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
     /// Compare all parity and copies with the data; with `true` repair them.

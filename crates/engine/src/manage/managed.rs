@@ -48,7 +48,7 @@ use layout::{CodeKind, Layout};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use units::{CoreId, Generation, GroupNo, Slot};
+use units::{CoreId, Generation, GroupNo, Slot, SlotSet};
 
 /// What the manager knows of a slot beyond the record.
 pub(super) struct Seat<E: Host> {
@@ -294,16 +294,16 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Whether the groups of `slot` keep all data with that slot's drive gone too. Where parity is
-    /// owed to a resync it is worth nothing, so every drive of the group is needed.
-    pub fn survives_without(&self, slot: Slot) -> bool {
-        self.survives(&self.record.borrow(), slot)
+    /// Whether the groups of these slots keep all data with the drives of all of them gone too.
+    /// Where parity is owed to a resync it is worth nothing, so every drive of the group is needed.
+    pub fn survives_without(&self, slots: SlotSet) -> bool {
+        self.survives(&self.record.borrow(), slots)
     }
 
-    /// Whether it does by a record that is about to be written.
-    fn survives(&self, record: &ArrayRecord, slot: Slot) -> bool {
+    /// Whether they do by a record that is about to be written.
+    fn survives(&self, record: &ArrayRecord, slots: SlotSet) -> bool {
         let seats = self.seats.borrow();
-        self.layout.groups_of(slot).all(|group| {
+        slots.iter().flat_map(|slot| self.layout.groups_of(slot)).all(|group| {
             let parity = self.layout.descriptor(group).code == CodeKind::Parity;
             let trusted = !parity || !self.doubts(group);
             let lost = self
@@ -311,7 +311,7 @@ impl<E: Host> Managed<E> {
                 .slots(group)
                 .filter(|s| {
                     let i = s.index();
-                    *s == slot
+                    slots.has(*s)
                         || record.slots[i].state != SlotState::InSync
                         || seats[i].dropped
                         || seats[i].drive.is_none()
@@ -674,22 +674,29 @@ impl<E: Host> Managed<E> {
     /// Whether nothing is by a record that is about to be written.
     fn spares(&self, record: &ArrayRecord, slot: Slot) -> bool {
         let state = record.slots[slot.index()].state;
-        matches!(state, SlotState::Rebuilding { .. }) || self.survives(record, slot)
+        matches!(state, SlotState::Rebuilding { .. }) || self.survives(record, SlotSet::one(slot))
     }
 
     /// Fails a drive: durably if the others hold all data, else only in the snapshot.
     pub async fn take_out(&self, slot: Slot) {
         if self.can_spare(slot) {
-            let out = |r: &mut ArrayRecord| r.fail_slot(slot);
-            if mutants::is(Mutant::StillInSync) {
-                out(&mut self.record.borrow_mut());
-            } else {
-                // Without a drive to write to, the snapshot below says all there is to say.
-                let _ = self.commit(!mutants::is(Mutant::CommitNoEpoch), out).await;
-            }
+            self.take_out_all(SlotSet::one(slot)).await;
+            return;
+        }
+        self.seats.borrow_mut()[slot.index()].dropped = true;
+        self.news.set(true);
+        self.publish(false).await;
+        self.tasks.changed.notify();
+    }
+
+    /// Fails drives without which the others hold all data, durably and at once.
+    pub async fn take_out_all(&self, slots: SlotSet) {
+        let out = |r: &mut ArrayRecord| slots.iter().for_each(|slot| r.fail_slot(slot));
+        if mutants::is(Mutant::StillInSync) {
+            out(&mut self.record.borrow_mut());
         } else {
-            self.seats.borrow_mut()[slot.index()].dropped = true;
-            self.news.set(true);
+            // Without a drive to write to, the snapshot below says all there is to say.
+            let _ = self.commit(!mutants::is(Mutant::CommitNoEpoch), out).await;
         }
         self.publish(false).await;
         self.tasks.changed.notify();

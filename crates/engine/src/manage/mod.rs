@@ -303,8 +303,11 @@ impl<E: Host> Manager<E> {
             Request::Delete(name, reply) => {
                 self.ending(&name, reply, |array| async move { me.delete(&array).await });
             }
-            Request::Fail(name, drive, reply) => {
-                self.on(&name, reply, |a| async move { a.fail(&drive).await });
+            Request::Fail(name, drives, reply) => {
+                self.on(&name, reply, |a| async move { a.fail(&drives).await });
+            }
+            Request::CanSpare(name, drives, reply) => {
+                self.on(&name, reply, |a| async move { a.can_spare_all(&drives) });
             }
             Request::Replace(name, slot, drive, reply) => {
                 let uuid = self.uuid();

@@ -16,7 +16,7 @@ use format::{Missing, SlotState};
 use io::{BufMut, Drive, DriveError};
 use layout::CodeKind;
 use std::collections::{BTreeMap, BTreeSet};
-use units::Slot;
+use units::{Slot, SlotSet};
 
 /// Bytes of a drive's pages, with both their places.
 fn map_bytes(keeper: &Keeper, slot: Slot) -> u64 {
@@ -205,7 +205,7 @@ pub(super) async fn bring_all<E: Host>(
     for some in lacking.chunks(PAGES_AT_ONCE) {
         for (slot, error) in bring(managed, some).await {
             let rebuilding = managed.record().slots[slot.index()].state != SlotState::InSync;
-            if !rebuilding && !managed.survives_without(slot) {
+            if !rebuilding && !managed.survives_without(SlotSet::one(slot)) {
                 return Err(ManageError::Drive(managed.path_of(slot), error));
             }
             managed.commit(true, |r| r.fail_slot(slot)).await?;

@@ -23,7 +23,7 @@ use format::{
 };
 use io::{Drive, DriveError};
 use std::rc::Rc;
-use units::{Slot, Uuid};
+use units::{Slot, SlotSet, Uuid};
 
 /// As what a drive joins.
 struct Joins {
@@ -50,24 +50,48 @@ impl<E: Host> Managed<E> {
         found.map(|s| s.slot).ok_or_else(missing)
     }
 
-    /// Takes a drive out of service.
-    pub async fn fail(self: Rc<Self>, drive: &str) -> Result<ArrayStatus, ManageError> {
-        let slot = self.slot_of(drive)?;
+    /// Takes drives out of service: all of them, or none where data would be lost.
+    pub async fn fail(self: Rc<Self>, drives: &[String]) -> Result<ArrayStatus, ManageError> {
+        let slots = self.slots_of(drives)?;
         self.lock.acquire(1).await;
-        let health = self.status().slots[slot.index()].health;
-        let rebuilding = health == SlotHealth::Rebuilding;
+        let in_use = self.in_use(slots);
         let result = if self.stopped() {
             Err(ManageError::NoArray(self.record().name.clone()))
-        } else if matches!(health, SlotHealth::Failed | SlotHealth::Missing) {
-            Ok(())
-        } else if rebuilding || self.survives_without(slot) {
-            self.take_out(slot).await;
-            Ok(())
-        } else {
+        } else if let Some(slot) = self.needed_of(in_use) {
             Err(ManageError::WouldLose(slot))
+        } else {
+            if !in_use.is_empty() {
+                self.take_out_all(in_use).await;
+            }
+            Ok(())
         };
         self.lock.release(1);
         result.map(|()| self.status())
+    }
+
+    /// Whether all data is there without all of these drives.
+    pub fn can_spare_all(&self, drives: &[String]) -> Result<bool, ManageError> {
+        let slots = self.slots_of(drives)?;
+        Ok(self.needed_of(self.in_use(slots)).is_none())
+    }
+
+    fn slots_of(&self, drives: &[String]) -> Result<SlotSet, ManageError> {
+        drives.iter().map(|drive| self.slot_of(drive)).collect()
+    }
+
+    /// Those of these slots whose drives are not out already.
+    fn in_use(&self, slots: SlotSet) -> SlotSet {
+        let status = self.status().slots;
+        let is_out = |health| matches!(health, SlotHealth::Failed | SlotHealth::Missing);
+        slots.iter().filter(|slot| !is_out(status[slot.index()].health)).collect()
+    }
+
+    /// The last of these slots without whose drives, all of them, data would be lost; none if
+    /// nothing would be. A drive that is being filled holds nothing that is needed.
+    fn needed_of(&self, slots: SlotSet) -> Option<Slot> {
+        let counts = |slot: &Slot| self.record().slots[slot.index()].state == SlotState::InSync;
+        let counting: SlotSet = slots.iter().filter(counts).collect();
+        counting.iter().last().filter(|_| !self.survives_without(counting))
     }
 
     /// Puts another drive in a slot; the keeper rebuilds it.

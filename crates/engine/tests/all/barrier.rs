@@ -48,8 +48,9 @@ fn pulled(level: Level, width: usize, seed: u64) {
     drives[slot].set_latency(Nanos::from_micros(5), Nanos::from_micros(2_000));
     oracle.start(&rig, &volumes, MIX, seed + 1);
     rig.world.run_for(Nanos::from_micros(seed * 53 % 1_500));
-    let answer =
-        rig.send(|r| engine::manage::command::Request::Fail("a".into(), format!("slot:{slot}"), r));
+    let answer = rig.send(|r| {
+        engine::manage::command::Request::Fail("a".into(), vec![format!("slot:{slot}")], r)
+    });
     while answer.lock().unwrap().is_none() {
         rig.world.step();
     }

@@ -213,7 +213,7 @@ fn starts_and_stops_at_once_end_and_keep_one_history() {
         rig.world.run_for(Nanos::from_micros(step * 90));
         let stop = rig.send(|r| Request::Stop("a".into(), r));
         let second = rig.send(|r| Request::Assemble(None, references(&drives), FORCE, r));
-        let fail = rig.send(|r| Request::Fail("a".into(), "slot:1".into(), r));
+        let fail = rig.send(|r| Request::Fail("a".into(), vec!["slot:1".into()], r));
         for start in [&first, &second] {
             match rig.answered(start) {
                 Ok(started) => assert_ne!(started[0].state, ArrayState::Failed),

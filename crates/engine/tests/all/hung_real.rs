@@ -81,7 +81,7 @@ async fn hang_and_come_back(env: Env, drives: Vec<SharedDrive>, faults: Faults) 
     while status(&env).await.slots[1].quarantined {}
     ask(&env, again).await.unwrap();
     while status(&env).await.state != ArrayState::Optimal {}
-    ask(&env, |r| Request::Fail("a".into(), "slot:0".into(), r)).await.unwrap();
+    ask(&env, |r| Request::Fail("a".into(), vec!["slot:0".into()], r)).await.unwrap();
     reads_as(&volume, 2).await;
 }
 

@@ -111,7 +111,7 @@ fn run(case: &Case, seed: u64, cores: u16, aligned: bool) {
     for lost in 0..case.lose {
         // Rebuilding: the replacement fills while requests go on.
         let slot = (seed as usize + lost * case.apart) % case.width;
-        let _ = rig.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r)).unwrap();
+        let _ = rig.ask(|r| Request::Fail("a".into(), vec![format!("slot:{slot}")], r)).unwrap();
         let spare = reference(&machine[case.width + lost], case.width + lost);
         rig.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r)).unwrap();
         oracle.start(&rig, &volumes, load(case, aligned), seed + 2);

@@ -6,7 +6,9 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{Rig, drives, record, references};
 use engine::Volume;
-use engine::manage::command::{ArrayState, ManageError, SlotHealth, StartOptions};
+use engine::manage::command::{
+    ArrayState, ManageError, Request, SlotHealth, SlotStatus, StartOptions,
+};
 use format::SlotState;
 use io::Blocks;
 use layout::Level;
@@ -212,6 +214,39 @@ fn a_replacement_that_fails_is_taken_out_and_replaced() {
         let mut list = replaced(&drives, width, 1);
         list[1] = drives[width + 1].clone();
         whole(&rig, &oracle, &list, 1, lose);
+    }
+}
+
+/// Drives that went together are failed together, in one epoch, or stay as they are.
+#[test]
+fn drives_are_taken_out_together_or_not_at_all() {
+    let slots = |slots: &[usize]| slots.iter().map(|slot| format!("slot:{slot}")).collect();
+    for (level, width, covered, beyond) in [
+        (Level::Raid5, 4, vec![1], vec![0, 2]),
+        (Level::Raid6, 5, vec![1, 3], vec![0, 1, 4]),
+        (Level::Raid1, 3, vec![0, 2], vec![0, 1, 2]),
+        (Level::Raid10, 4, vec![0, 2], vec![2, 3]),
+        (Level::Raid0, 3, vec![], vec![1]),
+    ] {
+        let Scene { rig, .. } = scene(level, width, false, 3);
+        let before = rig.status();
+        let spares =
+            |some: &[usize]| rig.ask(|r| Request::CanSpare("a".into(), slots(some), r)).unwrap();
+        assert_eq!((spares(&covered), spares(&beyond)), (true, false), "{level}");
+        let refused = rig.ask(|r| Request::Fail("a".into(), slots(&beyond), r));
+        let last = Slot(*beyond.last().unwrap() as u16);
+        assert!(matches!(refused, Err(ManageError::WouldLose(s)) if s == last), "{refused:?}");
+        assert_eq!((rig.status().slots, rig.status().epoch), (before.slots, before.epoch));
+        let after = rig.ask(|r| Request::Fail("a".into(), slots(&covered), r)).unwrap();
+        let is_out = |slot: &SlotStatus| slot.health == SlotHealth::Failed;
+        let out: Vec<usize> =
+            after.slots.iter().filter(|s| is_out(s)).map(|s| s.slot.index()).collect();
+        assert_eq!(out, covered, "{level}");
+        assert_eq!(after.epoch, before.epoch + u64::from(!covered.is_empty()), "{level}");
+        // Again, with some that are out already.
+        assert!(covered.is_empty() || spares(&covered));
+        rig.ask(|r| Request::Fail("a".into(), slots(&covered), r)).unwrap();
+        assert_eq!(rig.status().epoch, after.epoch);
     }
 }
 

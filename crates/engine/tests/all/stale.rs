@@ -49,7 +49,7 @@ fn read_after_write(level: Level, width: usize, seed: u64) -> Option<u8> {
     let volume = volumes[0].clone();
     rig.world.block_on(CoreId(0), async move { fill(&volume, at, 1).await });
 
-    let _failing = rig.send(|r| Request::Fail("a".into(), format!("slot:{}", slot.0), r));
+    let _failing = rig.send(|r| Request::Fail("a".into(), vec![format!("slot:{}", slot.0)], r));
     let failed =
         |core: usize| arrays[core].bound().view.slots[slot.index()].state == SlotState::Failed;
     while !failed(0) && !failed(1) {

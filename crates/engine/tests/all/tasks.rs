@@ -371,6 +371,6 @@ fn a_drive_is_named_where_it_counts() {
     let named = |r| Request::Replace("a".into(), Slot(3), reference(&all[1], 1), r);
     rig.ask(named).unwrap();
     rig.wait();
-    let status = rig.ask(|r| Request::Fail("a".into(), "/dev/drive1".into(), r)).unwrap();
+    let status = rig.ask(|r| Request::Fail("a".into(), vec!["/dev/drive1".into()], r)).unwrap();
     assert_eq!(status.slots[3].health, SlotHealth::Failed);
 }

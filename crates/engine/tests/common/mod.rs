@@ -163,7 +163,7 @@ impl Rig {
     }
 
     pub fn fail(&self, slot: usize) -> Result<ArrayStatus, ManageError> {
-        self.ask(|r| Request::Fail("a".into(), format!("slot:{slot}"), r))
+        self.ask(|r| Request::Fail("a".into(), vec![format!("slot:{slot}")], r))
     }
 
     /// Asks for a slot's own drive to be put back, and does not wait.
