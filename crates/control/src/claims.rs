@@ -223,7 +223,7 @@ impl Manager {
             let mut inventory = self.inventory();
             let named: Option<Vec<String>> =
                 configured.map(|found| found.iter().map(|f| inventory.add_found(f)).collect());
-            let placed = |k: &Known| turn.places.by_path.contains_key(&k.path);
+            let placed = |k: &Known| turn.places.has(k);
             let held = |k: &Known| {
                 k.is_reserved() || placed(k) || k.content.record.is_some() || k.is_asked_for()
             };
@@ -483,9 +483,9 @@ impl Manager {
 
     /// The drives that an array has now, of which is forgotten what was on them; and the others.
     fn parted(&self, turn: &Turn<'_>, paths: &[String]) -> (Vec<String>, Vec<String>) {
-        let has = |path: &String| turn.places.by_path.contains_key(path);
-        let (placed, free): (Vec<String>, Vec<String>) = paths.iter().cloned().partition(has);
         let mut inventory = self.inventory();
+        let has = |path: &String| inventory.at(path).is_some_and(|known| turn.places.has(known));
+        let (placed, free): (Vec<String>, Vec<String>) = paths.iter().cloned().partition(has);
         placed.iter().for_each(|path| inventory.forget_content(path));
         (placed, free)
     }

@@ -72,9 +72,8 @@ impl Manager {
         // What can't be opened is as good as missing.
         let _ = self.scan().await?;
         let places = convert::places(&self.running().await?);
-        let is_own = |known: &&Known| {
-            known.recorded() == Some(wanted) && !places.by_path.contains_key(&known.path)
-        };
+        let is_own =
+            |known: &&Known| known.recorded() == Some(wanted) && places.of(known).is_none();
         let seen = |known: &Known| {
             let about = known.about.clone()?;
             let content = Some(known.content.told());

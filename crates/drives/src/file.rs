@@ -7,6 +7,7 @@ use io::{Buf, DriveError, DriveInfo};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -79,6 +80,12 @@ impl FileDrive {
         serial: String,
     ) -> Self {
         Self { path, file, buffered, info, kind, zero_by, serial, counts: Counts::default() }
+    }
+
+    /// The number of the block device.
+    pub(crate) fn device(&self) -> Option<u64> {
+        let is_device = self.kind == Kind::BlockDevice;
+        self.file.metadata().ok().filter(|_| is_device).map(|found| found.rdev())
     }
 
     /// True if memory at `address` can be used for direct I/O, or there is none.

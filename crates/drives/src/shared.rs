@@ -83,6 +83,16 @@ impl SharedDrive {
         }
     }
 
+    /// The number of the block device that was opened, as the kernel has it; `None` for a file or
+    /// memory. While it is open no other device gets this number.
+    pub fn device(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::File(file) => file.device(),
+            Kind::Memory(..) => None,
+            Kind::Faulty(faulty) => faulty.inner().device(),
+        }
+    }
+
     /// True if there is no other clone and no bound handle: dropping it closes the drive.
     pub fn is_last(&self) -> bool {
         match &self.kind {
