@@ -59,6 +59,8 @@ pub(crate) enum Lookup {
     Configured,
     /// A look at all drives: how they are.
     Stamps,
+    /// A look which drives are there, and what the kernel says of them.
+    Devices,
 }
 
 /// Lookups of paths that are not over, those that hang included.
@@ -138,7 +140,7 @@ impl Manager {
 
     /// Looks paths up on a thread of its own; `None` if that takes too long, or too many that took
     /// too long are not over: of what hangs there are few threads, not one for every time.
-    async fn aside<T: Send + 'static>(
+    pub(crate) async fn aside<T: Send + 'static>(
         &self,
         kind: Lookup,
         work: impl FnOnce() -> T + Send + 'static,
@@ -231,7 +233,8 @@ impl Manager {
                 inventory.retain(|k| held(k) || named.contains(&k.path));
             }
             let may_have_changed = |k: &Known| match stamps.get(&k.path) {
-                Some(stamp) => k.is_due(stamp.as_ref()),
+                // What could not be opened may be allowed to be by now, which no stamp shows.
+                Some(stamp) => k.is_due(stamp.as_ref()) || k.about.is_none(),
                 // Where paths hang, a look would, too.
                 None => false,
             };

@@ -93,9 +93,10 @@ impl Places {
     }
 
     /// Whether an array has the drive, so that nobody looks at it: also one that it has excluded,
-    /// unless that has left its path.
+    /// unless that left its path, or was gone from there when it was last looked at.
     pub fn has(&self, known: &Known) -> bool {
-        self.of(known).is_some_and(|place| !place.failed || !known.is_away)
+        let is_there = |known: &Known| !known.is_away && known.about.is_some();
+        self.of(known).is_some_and(|place| !place.failed || is_there(known))
     }
 
     /// Whether a request that changes something, or an array, has the drive.

@@ -17,6 +17,7 @@
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
+//! - `plugging` and `plugs`: drives that are pulled out and plugged in.
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
@@ -83,6 +84,8 @@ mod pattern;
 mod peer;
 mod plan;
 mod planning;
+mod plugging;
+mod plugs;
 mod pools;
 pub mod probe;
 mod reach;

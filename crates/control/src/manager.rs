@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
+use crate::plugs::Plugs;
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
@@ -62,6 +63,8 @@ pub struct Manager {
     /// Which exports are served.
     pub(crate) standing: Standing,
     inventory: Mutex<Inventory>,
+    /// Drives that are pulled out and plugged in.
+    pub(crate) plugs: Plugs,
     /// What the configuration named when it was last looked at, without symbolic links.
     named_paths: Mutex<Vec<PathBuf>>,
     /// Lookups of paths that are under way.
@@ -118,6 +121,7 @@ impl Manager {
             parity,
             memory,
             inventory: Mutex::default(),
+            plugs: Plugs::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
             patterns: Mutex::new(patterns),

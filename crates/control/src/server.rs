@@ -146,6 +146,8 @@ async fn run(
     });
     let viewed = manager.clone();
     let keeping = tokio::spawn(async move { viewed.keep_view().await });
+    let plugged = manager.clone();
+    let plugging = tokio::spawn(async move { plugged.keep_plugged().await });
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -158,6 +160,7 @@ async fn run(
     manager.events().tell(&say::DAEMON_ENDS, &[], uri::MANAGER);
     let _ = starting.await;
     reloading.abort();
+    plugging.abort();
     retrying.abort();
     sessions.abort();
     turned_away.abort();

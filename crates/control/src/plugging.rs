@@ -1,0 +1,268 @@
+//! Follows drives that are pulled out and plugged in.
+//!
+//! The kernel announces each device that comes or goes; it is also looked once a minute, for what
+//! was not heard. Each look asks the kernel alone, aside, and no drive: which of the devices that
+//! arrays have open are there. What is not is settled by [`crate::plugs`], within a second.
+//!
+//! Invariants
+//! - The engine is asked, and fails drives; nothing here changes an array by itself.
+//! - A kernel whose tree of devices can't be read says nothing: no drive is gone for that.
+
+use crate::claims::Lookup;
+use crate::inventory::{Inventory, Known};
+use crate::manager::Manager;
+use crate::nameplate::SYSFS;
+use crate::plugs::{Coverage, InUse, Kernel, Opening, is_used, numbers};
+use drives::sysfs::Sysfs;
+use drives::uevent::{Listener, Notice};
+use engine::manage::command::{ArrayStatus, Request};
+use health::departures::{Place, Verdict};
+use redfish::messages as say;
+use redfish::service::uri;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{sleep, sleep_until, timeout};
+use units::Uuid;
+
+/// How often it is looked for what was not heard.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// The kinds of device whose announcements are of drives.
+const KINDS: [&str; 2] = ["block", "nvme"];
+
+impl Manager {
+    /// Follows drives for as long as the daemon runs.
+    pub(crate) async fn keep_plugged(&self) {
+        let mut listener = listen();
+        loop {
+            self.look_at_plugs().await;
+            let heard = async {
+                match &listener {
+                    Some(heard) => hear(heard).await,
+                    None => core::future::pending().await,
+                }
+            };
+            let settle = async {
+                match self.plugs.due() {
+                    Some(due) => sleep_until(due.into()).await,
+                    None => sleep(LOOK).await,
+                }
+            };
+            tokio::select! {
+                is_good = heard => if !is_good {
+                    listener = listen();
+                },
+                () = settle => {}
+            }
+        }
+    }
+
+    /// Looks which drives are there, and settles what is due.
+    async fn look_at_plugs(&self) {
+        let Ok(arrays) = self.running().await else { return };
+        let in_use = in_use(&self.inventory(), &arrays);
+        let numbers: Vec<u64> = in_use.keys().map(|opening| opening.device).collect();
+        let at = self.plugs.now();
+        let Some(kernel) = self.aside(Lookup::Devices, move || ask(&numbers)).await.flatten()
+        else {
+            return;
+        };
+        let has_news = self.plugs.saw(&in_use, kernel, at);
+        if self.plugs.due().is_some_and(|due| due <= std::time::Instant::now()) {
+            self.settle_departures().await;
+        }
+        if has_news && self.view().status.ready {
+            // What can't be opened is listed with its problem.
+            let _ = self.look_again(false).await;
+            self.renew().await;
+            self.tell_returned().await;
+        }
+    }
+
+    /// Fails the drives that went, where that costs no data.
+    async fn settle_departures(&self) {
+        let Ok(arrays) = self.running().await else { return };
+        let in_use = in_use(&self.inventory(), &arrays);
+        let mut coverage = Coverage::default();
+        for (array, slots) in self.plugs.to_ask(&in_use) {
+            let drives = slots.iter().map(|slot| format!("slot:{slot}")).collect();
+            let ask = |reply| Request::CanSpare(array.to_string(), drives, reply);
+            let can_spare = self.data.ask(ask).await.unwrap_or(false);
+            coverage.heard(array, slots, can_spare);
+        }
+        for verdict in self.plugs.settle(self.plugs.now(), &in_use, &coverage) {
+            match verdict {
+                Verdict::Fail(gone) => self.fail_gone(&gone, (&in_use, &arrays)).await,
+                Verdict::Hold(gone) => self.tell_held(&gone, (&in_use, &arrays)),
+                Verdict::Wait(gone) => self.tell_waited(&gone, (&in_use, &arrays)),
+            }
+        }
+        self.renew().await;
+    }
+
+    async fn fail_gone(&self, gone: &[Opening], known: (&InUse, &[ArrayStatus])) {
+        let mut by_array: BTreeMap<Uuid, Vec<&Opening>> = BTreeMap::new();
+        for opening in gone {
+            if let Some(place) = known.0.get(opening) {
+                by_array.entry(place.array).or_default().push(opening);
+            }
+        }
+        for (array, openings) in by_array {
+            let paths = openings.iter().map(|opening| opening.path.clone()).collect();
+            let ask = |reply| Request::Fail(array.to_string(), paths, reply);
+            match self.data.ask(ask).await {
+                Ok(_) => openings.iter().for_each(|gone| self.tell_of(&say::DRIVE_GONE, gone, known)),
+                // It runs no more, or things have changed since it was asked.
+                Err(_) => openings.iter().for_each(|opening| self.plugs.refused(opening)),
+            }
+        }
+    }
+
+    /// Tells of a drive that went, of which array and slot.
+    fn tell_of(&self, notice: &'static say::Notice, gone: &Opening, known: (&InUse, &[ArrayStatus])) {
+        let Some(place) = known.0.get(gone) else { return };
+        let name = name_of(known.1, place.array);
+        let origin = {
+            let inventory = self.inventory();
+            let id = inventory.at(&gone.path).and_then(Known::id);
+            id.map_or_else(|| uri::pool(&place.array.to_string()), |id| uri::drive(id))
+        };
+        self.events().tell(notice, &[&gone.path, &name, &place.slot], &origin);
+    }
+
+    /// Tells that more drives of arrays went at once than could be spared.
+    fn tell_held(&self, gone: &[Opening], known: (&InUse, &[ArrayStatus])) {
+        let places: Vec<&Place<Uuid>> = gone.iter().filter_map(|one| known.0.get(one)).collect();
+        let arrays: BTreeSet<Uuid> = places.iter().map(|place| place.array).collect();
+        for array in arrays {
+            let count = places.iter().filter(|place| place.array == array).count();
+            let (name, origin) = (name_of(known.1, array), uri::pool(&array.to_string()));
+            self.events().tell(&say::DRIVES_GONE_TOGETHER, &[&count, &name], &origin);
+        }
+    }
+
+    fn tell_waited(&self, gone: &[Opening], known: (&InUse, &[ArrayStatus])) {
+        gone.iter().for_each(|gone| self.tell_of(&say::DRIVE_PATH_GONE, gone, known));
+    }
+
+    /// Tells of drives that are back, with the command that would use them.
+    async fn tell_returned(&self) {
+        let Ok(arrays) = self.running().await else { return };
+        for ((array, slot), path) in self.plugs.returned(returned(&self.inventory(), &arrays)) {
+            let name = name_of(&arrays, array);
+            let origin = uri::pool(&array.to_string());
+            self.events().tell(&say::DRIVE_RETURNED, &[&path, &name, &slot], &origin);
+        }
+    }
+}
+
+/// What a person calls an array.
+fn name_of(arrays: &[ArrayStatus], uuid: Uuid) -> String {
+    let array = arrays.iter().find(|array| array.uuid == uuid);
+    array.map_or_else(|| uuid.to_string(), |array| array.name.clone())
+}
+
+/// A listener; none where the kernel has nothing to listen to, which is said.
+fn listen() -> Option<AsyncFd<Listener>> {
+    match Listener::open().and_then(AsyncFd::new) {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            runtime::say(format_args!(
+                "palisade: the kernel's announcements of devices can't be heard: {error}\n  a \
+                 drive that is pulled out is noticed within a minute, or by the first request to it"
+            ));
+            None
+        }
+    }
+}
+
+/// Waits for an announcement of a drive, and takes all that are there; false if the listener is of
+/// no use any more.
+async fn hear(listener: &AsyncFd<Listener>) -> bool {
+    loop {
+        let Ok(mut ready) = listener.readable().await else { return false };
+        let mut is_heard = false;
+        loop {
+            match listener.get_ref().receive() {
+                Ok(Some(Notice::Lost)) => is_heard = true,
+                Ok(Some(Notice::Event(event))) => {
+                    is_heard |= event.subsystem.is_some_and(|kind| KINDS.contains(&kind.as_str()));
+                }
+                Ok(None) => break,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return false,
+            }
+        }
+        ready.clear_ready();
+        if is_heard {
+            return true;
+        }
+    }
+}
+
+/// Asks the kernel for its devices, and which of these numbers none has; nothing if its tree can't
+/// be read.
+fn ask(open: &[u64]) -> Option<Kernel> {
+    let sysfs = Sysfs::new(SYSFS);
+    let devices = sysfs.devices();
+    let by_number = Path::new(SYSFS).join("dev/block");
+    if !by_number.is_dir() {
+        return None;
+    }
+    let is_missing = |device: &&u64| {
+        let (major, minor) = numbers(**device);
+        let found = std::fs::symlink_metadata(by_number.join(format!("{major}:{minor}")));
+        found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    let missing = open.iter().filter(is_missing).copied().collect();
+    Some(Kernel { devices, missing })
+}
+
+/// The block devices that running arrays use.
+fn in_use(inventory: &Inventory, arrays: &[ArrayStatus]) -> InUse {
+    let mut all = InUse::new();
+    for array in arrays {
+        for slot in array.slots.iter().filter(|slot| is_used(slot.health)) {
+            let Some(path) = &slot.path else { continue };
+            let drive = inventory.at(path).and_then(|known| known.drive.as_ref());
+            if let Some(device) = drive.and_then(|drive| drive.device()) {
+                let place = Place { array: array.uuid, slot: slot.slot.0 };
+                all.insert(Opening { path: path.clone(), device }, place);
+            }
+        }
+    }
+    all
+}
+
+/// The drives that are there and that running arrays have out or miss, by their slots.
+pub fn returned(inventory: &Inventory, arrays: &[ArrayStatus]) -> BTreeMap<(Uuid, u16), String> {
+    let mut all = BTreeMap::new();
+    for array in arrays {
+        for slot in array.slots.iter().filter(|slot| !is_used(slot.health) && !slot.quarantined) {
+            let is_back = |known: &&Known| {
+                // Of what an array has nobody reads the record: it was looked at since it failed.
+                let record = known.content.record.as_ref();
+                let is_own = record.is_some_and(|own| {
+                    own.array == array.uuid && own.this_slot == slot.slot
+                });
+                let serial = known.about.as_ref().map(|about| about.serial.as_str());
+                is_own
+                    && serial.is_some_and(|serial| serial.starts_with(&slot.serial))
+                    && arrays.iter().all(|other| !counts_on(other, &known.path))
+            };
+            if let Some(known) = inventory.iter().find(is_back) {
+                all.insert((array.uuid, slot.slot.0), known.path.clone());
+            }
+        }
+    }
+    all
+}
+
+/// Whether an array uses what is at this path.
+fn counts_on(array: &ArrayStatus, path: &str) -> bool {
+    let has = |slot: &engine::manage::command::SlotStatus| slot.path.as_deref() == Some(path);
+    array.slots.iter().any(|slot| has(slot) && is_used(slot.health))
+}

@@ -1,0 +1,239 @@
+//! What is known of drives that were pulled out and plugged in, between looks at the kernel's
+//! devices: no I/O is done here, and nobody is asked.
+//!
+//! Purpose: an array's drive that goes while nobody reads it would go unnoticed. The kernel tells
+//! of it at once ([`drives::uevent`]); [`crate::plugging`] then looks which of the devices that
+//! arrays have open are there, and settles here what becomes of those that are not.
+//!
+//! States of an opening of a drive that an array uses, by the number of its device: there → gone,
+//! when the kernel has no device of that number any more. The kernel gives the number to no other
+//! device while it is open, so an opening that went never comes back: the same drive plugged in
+//! again is a new device, which is shown, and used when a person says so. What becomes of a gone
+//! one is [`health::departures`]' to say: failed, held, or waited for.
+//!
+//! Invariants
+//! - Of an array that redundancy does not cover without all drives that are gone none is failed.
+//! - The engine says what redundancy covers ([`Coverage`] is what it said), and has the last word
+//!   when a drive is to be failed.
+//! - A device whose way leads over a network is never failed for having gone, nor is one of which
+//!   nobody knows how it was reached.
+
+use crate::lock::lock;
+use drives::sysfs::{self, Device};
+use engine::manage::command::{ArrayStatus, SlotHealth};
+use health::departures::{Arrays, Departures, Place, State, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use units::Uuid;
+
+/// An opening of a drive.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Opening {
+    /// The path by which it is known.
+    pub path: String,
+    /// The number of its device.
+    pub device: u64,
+}
+
+/// Where running arrays use which openings.
+pub type InUse = BTreeMap<Opening, Place<Uuid>>;
+
+/// What the kernel said of its devices.
+#[derive(Clone, Default, Debug)]
+pub struct Kernel {
+    /// All devices.
+    pub devices: Vec<Device>,
+    /// Those of the numbers that were asked for that no device has.
+    pub missing: BTreeSet<u64>,
+}
+
+/// What the engine said: which arrays keep all data without these slots.
+#[derive(Default, Debug)]
+pub struct Coverage(BTreeMap<Uuid, (BTreeSet<u16>, bool)>);
+
+impl Coverage {
+    /// The engine said of an array whether it can spare the drives of these slots.
+    pub fn heard(&mut self, array: Uuid, slots: BTreeSet<u16>, can_spare: bool) {
+        self.0.insert(array, (slots, can_spare));
+    }
+}
+
+/// Arrays as they are now.
+struct Now<'a> {
+    in_use: &'a InUse,
+    coverage: &'a Coverage,
+}
+
+impl Arrays<Opening, Uuid> for Now<'_> {
+    fn uses(&self, key: &Opening, place: &Place<Uuid>) -> bool {
+        self.in_use.get(key) == Some(place)
+    }
+
+    fn covers(&self, array: &Uuid, slots: &BTreeSet<u16>) -> bool {
+        let heard = self.coverage.0.get(array);
+        heard.is_some_and(|(asked, can_spare)| *can_spare && slots.is_subset(asked))
+    }
+}
+
+/// A drive that is gone and not failed for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Absent {
+    /// The array that uses it.
+    pub array: Uuid,
+    /// In which slot.
+    pub slot: u16,
+    /// Its path.
+    pub path: String,
+    /// Whether it is waited for, as it went with its path; else requests decide.
+    pub is_waited_for: bool,
+}
+
+/// What is remembered from look to look.
+#[derive(Default)]
+struct Seen {
+    devices: Vec<Device>,
+    /// Whether the kernel was asked before.
+    was_asked: bool,
+    departures: Departures<Opening, Uuid>,
+    /// Slots of which was told that their drive is back, and where.
+    returned: BTreeMap<(Uuid, u16), String>,
+}
+
+/// All of it.
+pub struct Plugs {
+    start: Instant,
+    seen: Mutex<Seen>,
+}
+
+impl Default for Plugs {
+    fn default() -> Self {
+        Self { start: Instant::now(), seen: Mutex::default() }
+    }
+}
+
+impl Plugs {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        lock(&self.seen)
+    }
+
+    /// The moment, by a clock that only goes forward.
+    pub fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// When what went is to be settled; none while nothing is to be.
+    pub fn due(&self) -> Option<Instant> {
+        self.seen().departures.due().and_then(|due| self.start.checked_add(due))
+    }
+
+    /// Takes what the kernel said while arrays used these openings. Says whether any device came,
+    /// went or is another since the last time.
+    pub fn saw(&self, in_use: &InUse, kernel: Kernel, at: Duration) -> bool {
+        let mut seen = self.seen();
+        let Kernel { devices, missing } = kernel;
+        for (opening, place) in in_use {
+            if missing.contains(&opening.device) {
+                let number = numbers(opening.device);
+                let was = seen.devices.iter().find(|device| device.number == Some(number));
+                // What nobody saw before it went may have been reached by a network.
+                let is_remote = was.is_none_or(Device::is_remote);
+                seen.departures.gone(opening.clone(), place.clone(), is_remote, at);
+            }
+        }
+        let has_news = !seen.was_asked || !sysfs::changes(&seen.devices, &devices).is_empty();
+        // A device that went is remembered while an array has it open.
+        let gone = seen.devices.iter().filter(|device| {
+            let number = |opening: &Opening| Some(numbers(opening.device));
+            let is_open = in_use.keys().any(|opening| number(opening) == device.number);
+            is_open && devices.iter().all(|other| other.number != device.number)
+        });
+        let gone: Vec<Device> = gone.cloned().collect();
+        let is_first = !core::mem::replace(&mut seen.was_asked, true);
+        seen.devices = devices.into_iter().chain(gone).collect();
+        has_news && !is_first
+    }
+
+    /// The devices as last seen, and those that went while an array had them open.
+    pub fn devices(&self) -> Vec<Device> {
+        self.seen().devices.clone()
+    }
+
+    /// Of which arrays the engine has to be asked whether they can spare which slots, before what
+    /// went is settled.
+    pub fn to_ask(&self, in_use: &InUse) -> BTreeMap<Uuid, BTreeSet<u16>> {
+        let mut seen = self.seen();
+        seen.departures.look(&Now { in_use, coverage: &Coverage::default() });
+        let mut all: BTreeMap<Uuid, BTreeSet<u16>> = BTreeMap::new();
+        for state in [State::Gathered, State::Failing, State::Held, State::Waiting] {
+            for (_, place) in seen.departures.in_state(state) {
+                all.entry(place.array).or_default().insert(place.slot);
+            }
+        }
+        all
+    }
+
+    /// Settles what is due.
+    pub fn settle(
+        &self,
+        at: Duration,
+        in_use: &InUse,
+        coverage: &Coverage,
+    ) -> Vec<Verdict<Opening>> {
+        self.seen().departures.settle(at, &Now { in_use, coverage })
+    }
+
+    /// The engine could not fail a drive.
+    pub fn refused(&self, opening: &Opening) {
+        self.seen().departures.refused(opening);
+    }
+
+    /// Drives that are gone and that these arrays use still, after it was settled that they are not
+    /// failed for it.
+    pub fn absent(&self, arrays: &[ArrayStatus]) -> Vec<Absent> {
+        let seen = self.seen();
+        let uses = |opening: &Opening, place: &Place<Uuid>| {
+            let array = arrays.iter().find(|array| array.uuid == place.array);
+            let slot = array.and_then(|array| array.slots.get(usize::from(place.slot)));
+            slot.is_some_and(|slot| {
+                slot.path.as_ref() == Some(&opening.path) && is_used(slot.health)
+            })
+        };
+        let of = |state, is_waited_for| {
+            let own = seen.departures.in_state(state).filter(|(key, place)| uses(key, place));
+            own.map(move |(opening, place)| Absent {
+                array: place.array,
+                slot: place.slot,
+                path: opening.path.clone(),
+                is_waited_for,
+            })
+        };
+        of(State::Held, false).chain(of(State::Waiting, true)).collect()
+    }
+
+    /// Remembers which drives are back, by the slots that they had. Answers with those that were
+    /// not told before.
+    pub fn returned(&self, now: BTreeMap<(Uuid, u16), String>) -> BTreeMap<(Uuid, u16), String> {
+        let mut seen = self.seen();
+        let is_new = |(slot, path): &(&(Uuid, u16), &String)| {
+            seen.returned.get(slot).is_none_or(|told| told != *path)
+        };
+        let news = now.iter().filter(is_new).map(|(slot, path)| (*slot, path.clone())).collect();
+        seen.returned = now;
+        news
+    }
+}
+
+/// Whether the array counts on a drive, or fills it.
+pub const fn is_used(health: SlotHealth) -> bool {
+    matches!(health, SlotHealth::InSync | SlotHealth::Rebuilding)
+}
+
+/// Major and minor number.
+pub fn numbers(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+#[cfg(test)]
+#[path = "plugs_tests.rs"]
+mod tests;
