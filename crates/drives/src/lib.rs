@@ -8,10 +8,12 @@
 //!   call; everything else goes through the core's reactor.
 //! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
 //! - [`IoCounts`] counts what was asked of the drive, over all cores.
+//! - [`admin`]: asking an NVMe drive how it is, beside all that.
 //!
-//! Invariants: no `unsafe`; a request that was started is finished, whether or not its ticket
-//! lives.
+//! Invariants: `unsafe` only where the kernel carries an admin command (`admin::kernel`); a request
+//! that was started is finished, whether or not its ticket lives.
 
+pub mod admin;
 mod blocking;
 mod bound;
 mod counts;

@@ -177,7 +177,7 @@ impl PowerState {
 }
 
 /// A namespace of the NVM command set (CNS 00h; NVM, figure 97).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Namespace {
     /// Blocks (NSZE); 0: there is no such namespace.
     pub blocks: u64,
@@ -339,7 +339,7 @@ mod tests {
         let high = Namespace::decode(&b);
         assert_eq!((high.format, high.block_bytes()), (50, Some(512)));
         for (shift, bytes) in [(0, None), (8, None), (31, Some(1 << 31)), (32, None), (255, None)] {
-            assert_eq!(Namespace { block_shift: shift, ..is.clone() }.block_bytes(), bytes);
+            assert_eq!(Namespace { block_shift: shift, ..is }.block_bytes(), bytes);
         }
     }
 
