@@ -10,10 +10,12 @@
 //! - [`IoCounts`] counts what was asked of the drive, over all cores.
 //! - [`sysfs`]: what the kernel tells of drives as devices.
 //!   Only it is for threads that may wait.
+//! - [`admin`]: asking an NVMe drive how it is, beside all that.
 //!
-//! Invariants: no `unsafe`; a request that was started is finished, whether or not its ticket
-//! lives.
+//! Invariants: `unsafe` only where the kernel carries an admin command (`admin::kernel`); a request
+//! that was started is finished, whether or not its ticket lives.
 
+pub mod admin;
 mod blocking;
 mod bound;
 mod counts;

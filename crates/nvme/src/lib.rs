@@ -10,6 +10,7 @@
 //! - [`command`]: submission queue entries and completions; [`status`]: how a command ended.
 //! - [`sgl`]: where the data of a command is.
 //! - [`identify`]: what controllers and namespaces say of themselves. [`log`]: log pages.
+//! - [`request`]: what is asked of a drive. [`drive`], [`smart`], [`power`]: what it answers.
 //! - [`fabrics`]: connect, properties, disconnect. [`nqn`]: names of hosts and subsystems.
 //!
 //! Invariants
@@ -22,12 +23,16 @@
 extern crate alloc;
 
 pub mod command;
+pub mod drive;
 pub mod fabrics;
 pub mod identify;
 pub mod log;
 pub mod nqn;
 pub mod pdu;
+pub mod power;
+pub mod request;
 pub mod sgl;
+pub mod smart;
 pub mod status;
 
 /// Fields at fixed places of a structure; numbers are little-endian.
@@ -46,6 +51,10 @@ mod bytes {
 
     pub fn u64_at<const N: usize>(from: &[u8; N], at: usize) -> u64 {
         u64::from_le_bytes(array_at(from, at))
+    }
+
+    pub fn u128_at<const N: usize>(from: &[u8; N], at: usize) -> u128 {
+        u128::from_le_bytes(array_at(from, at))
     }
 
     pub fn put<const N: usize>(into: &mut [u8; N], at: usize, value: &[u8]) {

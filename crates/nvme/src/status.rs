@@ -1,6 +1,8 @@
 //! How a command ended: status code type, status code, do-not-retry.
 //!
 //! Base, section 3.3.3.2.1 (Status Field) and figures 93 to 102; NVM, section 3.
+//!
+//! Invariant: every status has words: the specification's name of it, or whose status it is.
 
 use core::fmt;
 
@@ -120,10 +122,247 @@ impl Status {
     }
 }
 
+/// Names of generic statuses, from 00h (Base, figure 95); empty ones are reserved.
+const GENERIC_WORDS: [&str; 0x25] = [
+    "Successful Completion",
+    "Invalid Command Opcode",
+    "Invalid Field in Command",
+    "Command ID Conflict",
+    "Data Transfer Error",
+    "Commands Aborted due to Power Loss Notification",
+    "Internal Error",
+    "Command Abort Requested",
+    "Command Aborted due to SQ Deletion",
+    "Command Aborted due to Failed Fused Command",
+    "Command Aborted due to Missing Fused Command",
+    "Invalid Namespace or Format",
+    "Command Sequence Error",
+    "Invalid SGL Segment Descriptor",
+    "Invalid Number of SGL Descriptors",
+    "Data SGL Length Invalid",
+    "Metadata SGL Length Invalid",
+    "SGL Descriptor Type Invalid",
+    "Invalid Use of Controller Memory Buffer",
+    "PRP Offset Invalid",
+    "Atomic Write Unit Exceeded",
+    "Operation Denied",
+    "SGL Offset Invalid",
+    "",
+    "Host Identifier Inconsistent Format",
+    "Keep Alive Timer Expired",
+    "Keep Alive Timeout Invalid",
+    "Command Aborted due to Preempt and Abort",
+    "Sanitize Failed",
+    "Sanitize In Progress",
+    "SGL Data Block Granularity Invalid",
+    "Command Not Supported for Queue in CMB",
+    "Namespace is Write Protected",
+    "Command Interrupted",
+    "Transient Transport Error",
+    "Command Prohibited by Command and Feature Lockdown",
+    "Admin Command Media Not Ready",
+];
+
+/// The same of command sets, from 80h (Base, figure 96; NVM, section 3.1).
+const GENERIC_SET_WORDS: [&str; 10] = [
+    "LBA Out of Range",
+    "Capacity Exceeded",
+    "Namespace Not Ready",
+    "Reservation Conflict",
+    "Format In Progress",
+    "Invalid Value Size",
+    "Invalid Key Size",
+    "KV Key Does Not Exist",
+    "Unrecovered Error",
+    "Key Exists",
+];
+
+/// Names of statuses of some commands, from 00h (Base, figure 97).
+const COMMAND_WORDS: [&str; 0x2e] = [
+    "Completion Queue Invalid",
+    "Invalid Queue Identifier",
+    "Invalid Queue Size",
+    "Abort Command Limit Exceeded",
+    "",
+    "Asynchronous Event Request Limit Exceeded",
+    "Invalid Firmware Slot",
+    "Invalid Firmware Image",
+    "Invalid Interrupt Vector",
+    "Invalid Log Page",
+    "Invalid Format",
+    "Firmware Activation Requires Conventional Reset",
+    "Invalid Queue Deletion",
+    "Feature Identifier Not Saveable",
+    "Feature Not Changeable",
+    "Feature Not Namespace Specific",
+    "Firmware Activation Requires NVM Subsystem Reset",
+    "Firmware Activation Requires Controller Level Reset",
+    "Firmware Activation Requires Maximum Time Violation",
+    "Firmware Activation Prohibited",
+    "Overlapping Range",
+    "Namespace Insufficient Capacity",
+    "Namespace Identifier Unavailable",
+    "",
+    "Namespace Already Attached",
+    "Namespace Is Private",
+    "Namespace Not Attached",
+    "Thin Provisioning Not Supported",
+    "Controller List Invalid",
+    "Device Self-test In Progress",
+    "Boot Partition Write Prohibited",
+    "Invalid Controller Identifier",
+    "Invalid Secondary Controller State",
+    "Invalid Number of Controller Resources",
+    "Invalid Resource Identifier",
+    "Sanitize Prohibited While Persistent Memory Region is Enabled",
+    "ANA Group Identifier Invalid",
+    "ANA Attach Failed",
+    "Insufficient Capacity",
+    "Namespace Attachment Limit Exceeded",
+    "Prohibition of Command Execution Not Supported",
+    "I/O Command Set Not Supported",
+    "I/O Command Set Not Enabled",
+    "I/O Command Set Combination Rejected",
+    "Invalid I/O Command Set",
+    "Identifier Unavailable",
+];
+
+/// The same of command sets and of fabrics, from 80h, which use the same codes for different things
+/// (Base, figures 98 and 99; NVM, section 3.1).
+const COMMAND_SET_WORDS: [&str; 0x12] = [
+    "Conflicting Attributes, or Connect Incompatible Format",
+    "Invalid Protection Information, or Connect Controller Busy",
+    "Attempted Write to Read Only Range, or Connect Invalid Parameters",
+    "Command Size Limit Exceeded, or Connect Restart Discovery",
+    "Connect Invalid Host",
+    "Invalid Queue Type",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "Discover Restart",
+    "Authentication Required",
+];
+
+/// Names of errors of media and of data's integrity, from 80h (Base, figure 100; NVM, section 3.1).
+const MEDIA_WORDS: [&str; 9] = [
+    "Write Fault",
+    "Unrecovered Read Error",
+    "End-to-end Guard Check Error",
+    "End-to-end Application Tag Check Error",
+    "End-to-end Reference Tag Check Error",
+    "Compare Failure",
+    "Access Denied",
+    "Deallocated or Unwritten Logical Block",
+    "End-to-end Storage Tag Check Error",
+];
+
+/// Names of statuses of paths, from 00h (Base, figure 101).
+const PATH_WORDS: [&str; 4] = [
+    "Internal Path Error",
+    "Asymmetric Access Persistent Loss",
+    "Asymmetric Access Inaccessible",
+    "Asymmetric Access Transition",
+];
+
+impl Status {
+    /// The type of the code: 0 generic, 1 of the command, 2 of media, 3 of the path, 7 the vendor's.
+    pub const fn kind(self) -> u16 {
+        self.0 >> 8 & 7
+    }
+
+    /// The code.
+    pub const fn code(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// What the specification calls it, without its number: `Feature Not Changeable`. Of codes that
+    /// it leaves to vendors, or to later, that is said instead.
+    pub fn words(self) -> &'static str {
+        let code = usize::from(self.code());
+        let set = code.wrapping_sub(0x80);
+        let word = match (self.kind(), code) {
+            (7, _) | (_, 0xc0..) => Some(&"Vendor Specific"),
+            (0, ..0x80) => GENERIC_WORDS.get(code),
+            (0, _) => GENERIC_SET_WORDS.get(set),
+            (1, ..0x80) => COMMAND_WORDS.get(code),
+            (1, _) => COMMAND_SET_WORDS.get(set),
+            (2, _) => MEDIA_WORDS.get(set),
+            (3, 0x60) => Some(&"Controller Pathing Error"),
+            (3, 0x70) => Some(&"Host Pathing Error"),
+            (3, 0x71) => Some(&"Command Aborted By Host"),
+            (3, _) => PATH_WORDS.get(code),
+            _ => None,
+        };
+        word.filter(|word| !word.is_empty()).copied().unwrap_or("a status that is reserved")
+    }
+}
+
 impl fmt::Debug for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, code) = (self.0 >> 8 & 7, self.0 & 0xff);
         let retry = if self.is_lasting() { ", do not retry" } else { "" };
         write!(f, "status type {kind} code {code:#04x}{retry}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each code that has a name of its own here is called so by the specification.
+    #[test]
+    fn a_status_is_called_what_the_specification_calls_it() {
+        let table = [
+            (Status::SUCCESS, "Successful Completion"),
+            (Status::INVALID_OPCODE, "Invalid Command Opcode"),
+            (Status::INVALID_FIELD, "Invalid Field in Command"),
+            (Status::ABORTED_MISSING_FUSED, "Command Aborted due to Missing Fused Command"),
+            (Status::SEQUENCE_ERROR, "Command Sequence Error"),
+            (Status::ATOMIC_UNIT, "Atomic Write Unit Exceeded"),
+            (Status::SGL_OFFSET, "SGL Offset Invalid"),
+            (Status::HOST_ID_INCONSISTENT, "Host Identifier Inconsistent Format"),
+            (Status::KEEP_ALIVE_INVALID, "Keep Alive Timeout Invalid"),
+            (Status::WRITE_PROTECTED, "Namespace is Write Protected"),
+            (Status::TRANSIENT_TRANSPORT, "Transient Transport Error"),
+            (Status(0x24), "Admin Command Media Not Ready"),
+            (Status::LBA_RANGE, "LBA Out of Range"),
+            (Status::NOT_READY, "Namespace Not Ready"),
+            (Status::ASYNC_EVENT_LIMIT, "Asynchronous Event Request Limit Exceeded"),
+            (Status::INVALID_LOG_PAGE, "Invalid Log Page"),
+            (Status::FEATURE_NOT_SAVEABLE, "Feature Identifier Not Saveable"),
+            (Status::FEATURE_NOT_CHANGEABLE, "Feature Not Changeable"),
+            (Status(0x11d), "Device Self-test In Progress"),
+            (Status(0x12d), "Identifier Unavailable"),
+            (Status::CONNECT_HOST, "Connect Invalid Host"),
+            (Status::DISCOVER_RESTART, "Discover Restart"),
+            (Status::AUTHENTICATION_REQUIRED, "Authentication Required"),
+            (Status::WRITE_FAULT, "Write Fault"),
+            (Status::UNRECOVERED_READ, "Unrecovered Read Error"),
+            (Status::COMPARE_FAILURE, "Compare Failure"),
+            (Status::PATH_INTERNAL, "Internal Path Error"),
+            (Status(0x371), "Command Aborted By Host"),
+            (Status(0x1c0), "Vendor Specific"),
+            (Status(0x700), "Vendor Specific"),
+            (Status(0x17), "a status that is reserved"),
+            (Status(0x200), "a status that is reserved"),
+            (Status(0x400), "a status that is reserved"),
+        ];
+        for (status, words) in table {
+            assert_eq!(status.words(), words, "{status:?}");
+            assert_eq!(status.lasting().words(), words, "{status:?}");
+        }
+        assert_eq!(Status::FEATURE_NOT_CHANGEABLE.0, 0x410e, "as Linux gives it to programs");
+    }
+
+    #[test]
+    fn every_status_has_words() {
+        assert!((0..=u16::MAX).all(|status| !Status(status).words().is_empty()));
     }
 }

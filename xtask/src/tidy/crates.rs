@@ -29,7 +29,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("nvme", &[], "it is bytes, of use without a palisade"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
-    ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),
+    ("drives", &["units", "io", "nvme", "runtime"], "a drive knows nothing of arrays"),
 ];
 
 /// The second reader of arrays, and what it must not name: it says what docs/format.md says.
