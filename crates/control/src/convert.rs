@@ -5,6 +5,7 @@
 use crate::address;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
+use crate::plugs::is_used;
 use crate::probe;
 use drives::SharedDrive;
 use engine::lost::Lost;
@@ -333,6 +334,35 @@ fn place(array: &str, slot: &SlotStatus) -> Place {
     let counts = matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding);
     let failed = !counts && !slot.left_behind;
     Place { array: array.to_owned(), slot: slot.slot.0, serial: slot.serial.clone(), failed }
+}
+
+/// The drives that are there and that running arrays have out or miss, by their slots.
+pub fn returned(inventory: &Inventory, arrays: &[ArrayStatus]) -> BTreeMap<(Uuid, u16), String> {
+    let mut all = BTreeMap::new();
+    for array in arrays {
+        for slot in array.slots.iter().filter(|slot| !is_used(slot.health) && !slot.quarantined) {
+            let is_back = |known: &&Known| {
+                // Of what an array has nobody reads the record: it was looked at since it failed.
+                let record = known.content.record.as_ref();
+                let is_own =
+                    record.is_some_and(|own| own.array == array.uuid && own.this_slot == slot.slot);
+                let serial = known.about.as_ref().map(|about| about.serial.as_str());
+                is_own
+                    && serial.is_some_and(|serial| serial.starts_with(&slot.serial))
+                    && arrays.iter().all(|other| !counts_on(other, &known.path))
+            };
+            if let Some(known) = inventory.iter().find(is_back) {
+                all.insert((array.uuid, slot.slot.0), known.path.clone());
+            }
+        }
+    }
+    all
+}
+
+/// Whether an array uses what is at this path.
+fn counts_on(array: &ArrayStatus, path: &str) -> bool {
+    let has = |slot: &SlotStatus| slot.path.as_deref() == Some(path);
+    array.slots.iter().any(|slot| has(slot) && is_used(slot.health))
 }
 
 /// A drive that a new array would take.

@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
-use crate::plugs::Plugs;
+use crate::plugs::{self, Absent, Plugs};
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
@@ -286,7 +286,7 @@ impl Manager {
             },
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
-        status.next = next::next(&status, &self.idle());
+        status.next = next::next(&status, &self.idle(running));
         if let Some(problem) = self.events.unkept() {
             let dir = status.state.directory.as_deref().unwrap_or("the state directory");
             let action = format!("make room in {dir}, or repair its file system");
@@ -304,14 +304,24 @@ impl Manager {
         status
     }
 
-    /// What is known of arrays that do not run.
-    fn idle(&self) -> Idle {
+    /// What is known beside what is shown, while these arrays run.
+    fn idle(&self, running: &[ArrayStatus]) -> Idle {
         let problems = self.problems().clone();
         let refused = |(uuid, Problem { why, paths }): (Uuid, Problem)| {
             let is_outdated = self.inventory().paths_of(uuid) != paths;
             (uuid.to_string(), Refused { why, is_outdated })
         };
+        let returned = convert::returned(&self.inventory(), running).into_iter();
+        let gone = |gone: Absent| next::Gone {
+            array: gone.array.to_string(),
+            path: gone.path,
+            is_waited_for: gone.is_waited_for,
+        };
         Idle {
+            returned: returned
+                .map(|((array, slot), path)| ((array.to_string(), slot), path))
+                .collect(),
+            absent: self.plugs.absent(running).into_iter().map(gone).collect(),
             refused: problems.into_iter().map(refused).collect(),
             in_hand: self.in_hand().iter().map(Uuid::to_string).collect(),
         }
@@ -337,6 +347,15 @@ impl Manager {
             }));
             arrays
         };
+        let pulled = self.plugs.pulled(running);
+        for array in &mut arrays {
+            let is_pulled = |slot: u16| {
+                pulled.iter().any(|own| own.0.to_string() == array.uuid && own.1 == slot)
+            };
+            for slot in array.slots.iter_mut().filter(|slot| is_pulled(slot.slot)) {
+                slot.reason = Some(plugs::PULLED.to_owned());
+            }
+        }
         self.warn(&mut arrays);
         arrays.sort_by(|a, b| (&a.name, &a.uuid).cmp(&(&b.name, &b.uuid)));
         arrays

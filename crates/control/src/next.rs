@@ -11,13 +11,27 @@ use redfish::view::{
 use std::collections::{BTreeMap, BTreeSet};
 use units::format_size;
 
-/// What is known of arrays that do not run, by UUID.
+/// What is known beside what is shown. Arrays are named by UUID.
 #[derive(Default)]
 pub struct Idle {
+    /// Drives that are back, by the slots that they had: where they are.
+    pub returned: BTreeMap<(String, u16), String>,
+    /// Drives that are gone and not failed for that.
+    pub absent: Vec<Gone>,
     /// Why they were not started.
     pub refused: BTreeMap<String, Refused>,
     /// Those that a person has started, made or stopped.
     pub in_hand: BTreeSet<String>,
+}
+
+/// A drive that is gone and not failed for that.
+pub struct Gone {
+    /// Its array.
+    pub array: String,
+    /// Its path.
+    pub path: String,
+    /// Whether it went with its path over a network.
+    pub is_waited_for: bool,
 }
 
 /// Why an array was not started.
@@ -100,10 +114,11 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
         ArrayState::Stopped => stopped(array, name, status.ready, idle).into_iter().collect(),
         ArrayState::Failed => vec![failed(array, name)],
         ArrayState::Degraded => {
-            array.slots.iter().filter_map(|slot| degraded(array, name, slot)).collect()
+            array.slots.iter().filter_map(|slot| degraded(array, name, slot, idle)).collect()
         }
         ArrayState::Optimal => Vec::new(),
     };
+    all.extend([false, true].into_iter().filter_map(|waited| absent(array, name, waited, idle)));
     all.extend(array.tasks.iter().filter_map(|t| task(name, t)));
     if array.state == ArrayState::Degraded && all.is_empty() {
         all.push(line(
@@ -179,13 +194,42 @@ fn failed(array: &Array, name: &str) -> Next {
     )
 }
 
-fn degraded(array: &Array, name: &str, slot: &SlotInfo) -> Option<Next> {
+/// Drives that are gone, and that requests fail or nobody.
+fn absent(array: &Array, name: &str, is_waited_for: bool, idle: &Idle) -> Option<Next> {
+    let own = idle.absent.iter().filter(|gone| gone.array == array.uuid);
+    let own = own.filter(|gone| gone.is_waited_for == is_waited_for);
+    let paths: Vec<&str> = own.map(|gone| gone.path.as_str()).collect();
+    if paths.is_empty() {
+        return None;
+    }
+    let drives = paths.join(", ");
+    let again = format!("palisade array stop {name}; palisade array assemble {name}");
+    let (what, check) = match is_waited_for {
+        true => ("went with their paths and are waited for", "the network and the drives' targets"),
+        false => (
+            "are gone, and none was failed, as redundancy does not cover all that went",
+            "the cable and the power of their enclosure",
+        ),
+    };
+    Some(line(
+        format!("drives of array {}: {drives} {what}", array.name),
+        format!("check {check}; once they are back: {again}"),
+    ))
+}
+
+fn degraded(array: &Array, name: &str, slot: &SlotInfo, idle: &Idle) -> Option<Next> {
     let number = slot.slot;
     let drive = slot.drive.as_deref().unwrap_or(&slot.serial);
     let reason = slot.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-    let replace = format!("palisade array replace {name} --slot {number} --with PATH");
+    let back = idle.returned.get(&(array.uuid.clone(), number));
+    let with = back.map_or("PATH", String::as_str);
+    let replace = format!("palisade array replace {name} --slot {number} --with {with}");
     let (what, action) = match slot.state {
         SlotState::InSync | SlotState::Rebuilding => return None,
+        _ if back.is_some() => (
+            format!("drive {drive} is out of service{reason}, and is back as {with}"),
+            format!("use it again, and fill it with what it missed: {replace}"),
+        ),
         _ if slot.quarantined => (
             format!("drive {drive} hangs and is out of service{reason}"),
             format!("rebuild onto another drive with: {replace}"),
@@ -306,6 +350,30 @@ mod tests {
         assert_eq!(next(&stopped, &idle), [], "a person stopped it");
         stopped.ready = false;
         assert_eq!(next(&stopped, &Idle::default()), [], "it is being started");
+    }
+
+    #[test]
+    fn drives_that_are_gone_and_those_that_are_back_are_told() {
+        let gone = |path: &str, is_waited_for| Gone {
+            array: "u".to_owned(),
+            path: path.to_owned(),
+            is_waited_for,
+        };
+        let absent = vec![gone("/dev/d0", false), gone("/dev/d1", true), gone("/dev/d2", false)];
+        let all = next(&status(|_| ()), &Idle { absent, ..Idle::default() });
+        let what: Vec<&str> = all.iter().map(|next| next.what.as_str()).collect();
+        assert_eq!(what.len(), 2, "{all:?}");
+        assert!(what[0].starts_with("drives of array data: /dev/d0, /dev/d2 are gone"), "{what:?}");
+        assert!(what[1].starts_with("drives of array data: /dev/d1 went"), "{what:?}");
+        assert!(all[0].action.ends_with("palisade array stop data; palisade array assemble data"));
+        let returned = BTreeMap::from([(("u".to_owned(), 1), "/dev/d9".to_owned())]);
+        let all = next(
+            &status(|array| lacks(array, SlotState::Failed)),
+            &Idle { returned, ..Idle::default() },
+        );
+        assert_eq!(all.len(), 1);
+        assert!(all[0].what.ends_with("out of service (it timed out), and is back as /dev/d9"));
+        assert!(all[0].action.ends_with("palisade array replace data --slot 1 --with /dev/d9"));
     }
 
     #[test]

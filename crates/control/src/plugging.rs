@@ -9,7 +9,8 @@
 //! - A kernel whose tree of devices can't be read says nothing: no drive is gone for that.
 
 use crate::claims::Lookup;
-use crate::inventory::{Inventory, Known};
+use crate::convert;
+use crate::inventory::Inventory;
 use crate::manager::Manager;
 use crate::nameplate::SYSFS;
 use crate::plugs::{Coverage, InUse, Kernel, Opening, is_used, numbers};
@@ -24,7 +25,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, sleep_until};
 use units::Uuid;
 
 /// How often it is looked for what was not heard.
@@ -112,25 +113,13 @@ impl Manager {
         }
         for (array, openings) in by_array {
             let paths = openings.iter().map(|opening| opening.path.clone()).collect();
+            self.plugs.failing(array, &openings, known.0);
             let ask = |reply| Request::Fail(array.to_string(), paths, reply);
-            match self.data.ask(ask).await {
-                Ok(_) => openings.iter().for_each(|gone| self.tell_of(&say::DRIVE_GONE, gone, known)),
+            if self.data.ask(ask).await.is_err() {
                 // It runs no more, or things have changed since it was asked.
-                Err(_) => openings.iter().for_each(|opening| self.plugs.refused(opening)),
+                openings.iter().for_each(|opening| self.plugs.refused(opening));
             }
         }
-    }
-
-    /// Tells of a drive that went, of which array and slot.
-    fn tell_of(&self, notice: &'static say::Notice, gone: &Opening, known: (&InUse, &[ArrayStatus])) {
-        let Some(place) = known.0.get(gone) else { return };
-        let name = name_of(known.1, place.array);
-        let origin = {
-            let inventory = self.inventory();
-            let id = inventory.at(&gone.path).and_then(Known::id);
-            id.map_or_else(|| uri::pool(&place.array.to_string()), |id| uri::drive(id))
-        };
-        self.events().tell(notice, &[&gone.path, &name, &place.slot], &origin);
     }
 
     /// Tells that more drives of arrays went at once than could be spared.
@@ -144,17 +133,29 @@ impl Manager {
         }
     }
 
+    /// Tells of drives that went with their paths.
     fn tell_waited(&self, gone: &[Opening], known: (&InUse, &[ArrayStatus])) {
-        gone.iter().for_each(|gone| self.tell_of(&say::DRIVE_PATH_GONE, gone, known));
+        for opening in gone {
+            let Some(place) = known.0.get(opening) else { continue };
+            let (name, origin) =
+                (name_of(known.1, place.array), uri::pool(&place.array.to_string()));
+            self.events().tell(
+                &say::DRIVE_PATH_GONE,
+                &[&opening.path, &place.slot, &name],
+                &origin,
+            );
+        }
     }
 
     /// Tells of drives that are back, with the command that would use them.
     async fn tell_returned(&self) {
         let Ok(arrays) = self.running().await else { return };
-        for ((array, slot), path) in self.plugs.returned(returned(&self.inventory(), &arrays)) {
+        for ((array, slot), path) in
+            self.plugs.returned(convert::returned(&self.inventory(), &arrays))
+        {
             let name = name_of(&arrays, array);
             let origin = uri::pool(&array.to_string());
-            self.events().tell(&say::DRIVE_RETURNED, &[&path, &name, &slot], &origin);
+            self.events().tell(&say::DRIVE_RETURNED, &[&path, &slot, &name], &origin);
         }
     }
 }
@@ -167,7 +168,7 @@ fn name_of(arrays: &[ArrayStatus], uuid: Uuid) -> String {
 
 /// A listener; none where the kernel has nothing to listen to, which is said.
 fn listen() -> Option<AsyncFd<Listener>> {
-    match Listener::open().and_then(AsyncFd::new) {
+    match Listener::open().and_then(AsyncFd::register) {
         Ok(listener) => Some(listener),
         Err(error) => {
             runtime::say(format_args!(
@@ -235,34 +236,4 @@ fn in_use(inventory: &Inventory, arrays: &[ArrayStatus]) -> InUse {
         }
     }
     all
-}
-
-/// The drives that are there and that running arrays have out or miss, by their slots.
-pub fn returned(inventory: &Inventory, arrays: &[ArrayStatus]) -> BTreeMap<(Uuid, u16), String> {
-    let mut all = BTreeMap::new();
-    for array in arrays {
-        for slot in array.slots.iter().filter(|slot| !is_used(slot.health) && !slot.quarantined) {
-            let is_back = |known: &&Known| {
-                // Of what an array has nobody reads the record: it was looked at since it failed.
-                let record = known.content.record.as_ref();
-                let is_own = record.is_some_and(|own| {
-                    own.array == array.uuid && own.this_slot == slot.slot
-                });
-                let serial = known.about.as_ref().map(|about| about.serial.as_str());
-                is_own
-                    && serial.is_some_and(|serial| serial.starts_with(&slot.serial))
-                    && arrays.iter().all(|other| !counts_on(other, &known.path))
-            };
-            if let Some(known) = inventory.iter().find(is_back) {
-                all.insert((array.uuid, slot.slot.0), known.path.clone());
-            }
-        }
-    }
-    all
-}
-
-/// Whether an array uses what is at this path.
-fn counts_on(array: &ArrayStatus, path: &str) -> bool {
-    let has = |slot: &engine::manage::command::SlotStatus| slot.path.as_deref() == Some(path);
-    array.slots.iter().any(|slot| has(slot) && is_used(slot.health))
 }

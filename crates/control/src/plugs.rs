@@ -27,6 +27,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use units::Uuid;
 
+/// Why a drive is out that went.
+pub const PULLED: &str = "it was pulled out, or lost its power";
+
 /// An opening of a drive.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Opening {
@@ -89,6 +92,13 @@ pub struct Absent {
     pub is_waited_for: bool,
 }
 
+/// A drive that is failed as it went.
+struct Pulled {
+    path: String,
+    /// Whether its array has said that it is out.
+    is_out: bool,
+}
+
 /// What is remembered from look to look.
 #[derive(Default)]
 struct Seen {
@@ -96,6 +106,8 @@ struct Seen {
     /// Whether the kernel was asked before.
     was_asked: bool,
     departures: Departures<Opening, Uuid>,
+    /// Slots whose drives are failed as they went.
+    pulled: BTreeMap<(Uuid, u16), Pulled>,
     /// Slots of which was told that their drive is back, and where.
     returned: BTreeMap<(Uuid, u16), String>,
 }
@@ -185,7 +197,36 @@ impl Plugs {
 
     /// The engine could not fail a drive.
     pub fn refused(&self, opening: &Opening) {
-        self.seen().departures.refused(opening);
+        let mut seen = self.seen();
+        seen.departures.refused(opening);
+        seen.pulled.retain(|_, pulled| pulled.path != opening.path);
+    }
+
+    /// The engine is about to fail drives of an array that went.
+    pub fn failing(&self, array: Uuid, openings: &[&Opening], in_use: &InUse) {
+        let mut seen = self.seen();
+        for opening in openings {
+            if let Some(place) = in_use.get(opening) {
+                let pulled = Pulled { path: opening.path.clone(), is_out: false };
+                seen.pulled.insert((array, place.slot), pulled);
+            }
+        }
+    }
+
+    /// The slots of these arrays whose drives are out as they were pulled out.
+    pub fn pulled(&self, arrays: &[ArrayStatus]) -> BTreeSet<(Uuid, u16)> {
+        let mut seen = self.seen();
+        seen.pulled.retain(|(array, slot), pulled| {
+            let array = arrays.iter().find(|own| own.uuid == *array);
+            let slot = array.and_then(|array| array.slots.get(usize::from(*slot)));
+            let slot = slot.filter(|slot| slot.path.as_ref() == Some(&pulled.path));
+            let is_used = slot.map(|slot| is_used(slot.health));
+            let was_out = core::mem::replace(&mut pulled.is_out, is_used == Some(false));
+            // Of an array that does not say so yet, too.
+            is_used.is_some_and(|is_used| !is_used || !was_out)
+        });
+        let out = seen.pulled.iter().filter(|(_, pulled)| pulled.is_out);
+        out.map(|(slot, _)| *slot).collect()
     }
 
     /// Drives that are gone and that these arrays use still, after it was settled that they are not

@@ -124,6 +124,23 @@ notices! { EVENTS:
         "check the drive and its cable",
         "The drive did not answer in time and is out. Requests to it may still be carried out: \
          until they have ended it is not written again.";
+    DRIVE_PATH_GONE: "DrivePathGone" Critical [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
+        "drive %1 in slot %2 of array %3 went with its path over the network, and is waited for",
+        "check the network and the drive's target",
+        "The kernel gave the drive up, as it could not reach the drive. The drive itself may be \
+         well, so its array keeps it until requests to it fail.";
+    DRIVES_GONE_TOGETHER: "DrivesGoneTogether" Critical [Number("DRIVES"), Text("ARRAY")]
+        "%1 drives of array %2 are gone at once, and none of them was failed for that",
+        "check the cable and the power of their enclosure; once they are back: palisade array \
+         stop %2; palisade array assemble %2",
+        "More drives went than redundancy covers, here or in another array at the same moment. \
+         That is an enclosure more often than its drives, and what is failed has to be filled \
+         again. So the array keeps them until requests to them fail.";
+    DRIVE_RETURNED: "DriveReturned" Ok [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
+        "drive %1, which was in slot %2 of array %3, is back",
+        "to use it: palisade array replace %3 --slot %2 --with %1",
+        "The drive left the array, and is there again, perhaps under another name. It is used \
+         when a person says so, and is filled with what it missed.";
     BLOCKS_LOST: "BlocksLost" Critical [Text("VOLUME"), Text("ARRAY"), Number("BYTES")]
         "%3 bytes of volume %1 of array %2 can't be read",
         "see which with: palisade array show %2, and write them anew, as from a backup",
