@@ -8,8 +8,8 @@
 //!   call; everything else goes through the core's reactor.
 //! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
 //! - [`IoCounts`] counts what was asked of the drive, over all cores.
-//! - [`sysfs`]: what the kernel tells of drives as devices.
-//!   Only it is for threads that may wait.
+//! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when it is different.
+//!   Only they are for threads that may wait.
 //!
 //! Invariants: no `unsafe`; a request that was started is finished, whether or not its ticket
 //! lives.
@@ -25,6 +25,7 @@ mod ranges;
 mod shared;
 pub mod sysfs;
 mod ticket;
+pub mod uevent;
 
 pub use blocking::{BlockingDrive, now};
 pub use bound::BoundDrive;
