@@ -8,8 +8,8 @@
 //!   call; everything else goes through the core's reactor.
 //! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
 //! - [`IoCounts`] counts what was asked of the drive, over all cores.
-//! - [`sysfs`]: what the kernel tells of drives as devices.
-//!   Only it is for threads that may wait.
+//! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when they come and go.
+//!   Only the latter never waits.
 //! - [`admin`]: asking an NVMe drive how it is, beside all that.
 //!
 //! Invariants: `unsafe` only where the kernel carries an admin command (`admin::kernel`); a request
@@ -27,6 +27,7 @@ mod ranges;
 mod shared;
 pub mod sysfs;
 mod ticket;
+pub mod uevent;
 
 pub use blocking::{BlockingDrive, now};
 pub use bound::BoundDrive;
