@@ -22,9 +22,11 @@ use redfish::messages as say;
 use redfish::service::uri;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+use tokio::net::UnixDatagram;
 use tokio::time::{sleep, sleep_until};
 use units::Uuid;
 
@@ -37,12 +39,12 @@ const KINDS: [&str; 2] = ["block", "nvme"];
 impl Manager {
     /// Follows drives for as long as the daemon runs.
     pub(crate) async fn keep_plugged(&self) {
-        let mut listener = listen();
+        let mut ear = listen();
         loop {
             self.look_at_plugs().await;
             let heard = async {
-                match &listener {
-                    Some(heard) => hear(heard).await,
+                match &ear {
+                    Some(ear) => ear.hear().await,
                     None => core::future::pending().await,
                 }
             };
@@ -54,7 +56,7 @@ impl Manager {
             };
             tokio::select! {
                 is_good = heard => if !is_good {
-                    listener = listen();
+                    ear = listen();
                 },
                 () = settle => {}
             }
@@ -166,40 +168,52 @@ fn name_of(arrays: &[ArrayStatus], uuid: Uuid) -> String {
     array.map_or_else(|| uuid.to_string(), |array| array.name.clone())
 }
 
-/// A listener; none where the kernel has nothing to listen to, which is said.
-fn listen() -> Option<AsyncFd<Listener>> {
-    match Listener::open().and_then(AsyncFd::register) {
-        Ok(listener) => Some(listener),
+/// What hears the kernel's announcements.
+struct Ear {
+    listener: Listener,
+    /// The same socket for the runtime, which only says when there is something to receive.
+    ready: UnixDatagram,
+}
+
+impl Ear {
+    fn open() -> std::io::Result<Self> {
+        let listener = Listener::open()?;
+        let ready = std::os::unix::net::UnixDatagram::from(listener.as_fd().try_clone_to_owned()?);
+        Ok(Self { ready: UnixDatagram::from_std(ready)?, listener })
+    }
+
+    /// Takes all announcements that are there; whether one is of a drive, or some were lost.
+    fn take(&self) -> std::io::Result<bool> {
+        let mut is_heard = false;
+        loop {
+            match self.listener.receive()? {
+                Some(Notice::Lost) => is_heard = true,
+                Some(Notice::Event(event)) => {
+                    is_heard |= event.subsystem.is_some_and(|kind| KINDS.contains(&kind.as_str()));
+                }
+                None if is_heard => return Ok(true),
+                // The runtime then waits for more.
+                None => return Err(ErrorKind::WouldBlock.into()),
+            }
+        }
+    }
+
+    /// Waits for an announcement of a drive; false if it hears nothing any more.
+    async fn hear(&self) -> bool {
+        self.ready.async_io(Interest::READABLE, || self.take()).await.unwrap_or(false)
+    }
+}
+
+/// What hears; nothing where the kernel has nothing to listen to, which is said.
+fn listen() -> Option<Ear> {
+    match Ear::open() {
+        Ok(ear) => Some(ear),
         Err(error) => {
             runtime::say(format_args!(
                 "palisade: the kernel's announcements of devices can't be heard: {error}\n  a \
                  drive that is pulled out is noticed within a minute, or by the first request to it"
             ));
             None
-        }
-    }
-}
-
-/// Waits for an announcement of a drive, and takes all that are there; false if the listener is of
-/// no use any more.
-async fn hear(listener: &AsyncFd<Listener>) -> bool {
-    loop {
-        let Ok(mut ready) = listener.readable().await else { return false };
-        let mut is_heard = false;
-        loop {
-            match listener.get_ref().receive() {
-                Ok(Some(Notice::Lost)) => is_heard = true,
-                Ok(Some(Notice::Event(event))) => {
-                    is_heard |= event.subsystem.is_some_and(|kind| KINDS.contains(&kind.as_str()));
-                }
-                Ok(None) => break,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => return false,
-            }
-        }
-        ready.clear_ready();
-        if is_heard {
-            return true;
         }
     }
 }

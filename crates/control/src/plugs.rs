@@ -103,6 +103,8 @@ struct Pulled {
 #[derive(Default)]
 struct Seen {
     devices: Vec<Device>,
+    /// Those that went while an array had them open, as they were.
+    gone: Vec<Device>,
     /// Whether the kernel was asked before.
     was_asked: bool,
     departures: Departures<Opening, Uuid>,
@@ -144,29 +146,31 @@ impl Plugs {
     pub fn saw(&self, in_use: &InUse, kernel: Kernel, at: Duration) -> bool {
         let mut seen = self.seen();
         let Kernel { devices, missing } = kernel;
+        let has = |devices: &[Device], opening: &Opening| {
+            let number = Some(numbers(opening.device));
+            devices.iter().find(|device| device.number == number).cloned()
+        };
+        let is_open =
+            |device: &Device| in_use.keys().any(|own| device.number == Some(numbers(own.device)));
+        seen.gone.retain(is_open);
         for (opening, place) in in_use {
             if missing.contains(&opening.device) {
-                let number = numbers(opening.device);
-                let was = seen.devices.iter().find(|device| device.number == Some(number));
+                let was = has(&seen.gone, opening).or_else(|| has(&seen.devices, opening));
                 // What nobody saw before it went may have been reached by a network.
-                let is_remote = was.is_none_or(Device::is_remote);
-                seen.departures.gone(opening.clone(), place.clone(), is_remote, at);
+                let is_remote = was.as_ref().is_none_or(Device::is_remote);
+                seen.departures.gone(opening.clone(), *place, is_remote, at);
+                if has(&seen.gone, opening).is_none() {
+                    seen.gone.extend(was);
+                }
             }
         }
-        let has_news = !seen.was_asked || !sysfs::changes(&seen.devices, &devices).is_empty();
-        // A device that went is remembered while an array has it open.
-        let gone = seen.devices.iter().filter(|device| {
-            let number = |opening: &Opening| Some(numbers(opening.device));
-            let is_open = in_use.keys().any(|opening| number(opening) == device.number);
-            is_open && devices.iter().all(|other| other.number != device.number)
-        });
-        let gone: Vec<Device> = gone.cloned().collect();
+        let has_news = !sysfs::changes(&seen.devices, &devices).is_empty();
         let is_first = !core::mem::replace(&mut seen.was_asked, true);
-        seen.devices = devices.into_iter().chain(gone).collect();
+        seen.devices = devices;
         has_news && !is_first
     }
 
-    /// The devices as last seen, and those that went while an array had them open.
+    /// The devices as last seen.
     pub fn devices(&self) -> Vec<Device> {
         self.seen().devices.clone()
     }

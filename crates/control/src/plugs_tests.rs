@@ -188,7 +188,7 @@ fn status(uuid: Uuid, numbers: &[u32]) -> ArrayStatus {
         quarantined: false,
     };
     ArrayStatus {
-        id: engine::ArrayId(1),
+        id: engine::array::message::ArrayId(1),
         name: "tank".to_owned(),
         uuid,
         level: layout::Level::Raid5,
