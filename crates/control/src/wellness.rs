@@ -1,0 +1,290 @@
+//! How drives are as devices: what the kernel and they themselves say, and how well they are.
+//!
+//! Purpose: a drive's [`Hardware`] is put together from the kernel's device ([`drives::sysfs`]),
+//! the drive's own answers ([`crate::asking`]) and the engine's counts of its errors, and judged by
+//! [`health::rules`]. It is made anew behind each answer, each look at the kernel's devices and
+//! each change of `[health]`; whoever makes a view takes what is there.
+//!
+//! A drive is judged once for each of its answers; one that gives none, once each `ask_every_s`.
+//! Judges remember: since when what is wrong, and how counters rose. They are kept in the state
+//! directory ([`FILE`]) by the drives' ids, and go on where they were after a restart.
+//!
+//! Invariants
+//! - Nothing here asks a drive, and nobody waits for a file.
+//! - A file that can't be read is not written over; judges begin anew then, which is said.
+//! - No more than [`MOST`] drives are remembered; those that are there stay, and of the others the
+//!   last that were.
+
+use crate::asking::{Answer, Askable, Asking, Times};
+use crate::lock::lock;
+use drives::sysfs::{Device, Kind};
+use health::rules::{Facts, Judge, Level, Link, Smart};
+use health::settings::Settings;
+use redfish::view::{Hardware, Health, PcieLink, Reason};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// The file of judges in the state directory.
+pub const FILE: &str = "health.json";
+
+/// The form of the file.
+const VERSION: u32 = 1;
+
+/// How many drives are remembered.
+const MOST: usize = 512;
+
+/// A drive that is to be described.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Subject {
+    /// Names it for ever.
+    pub id: String,
+    /// Its path.
+    pub path: String,
+    /// The number of its device; `None` for a file, and while it is away.
+    pub device: Option<u64>,
+    /// What the engine counted: errors without timeouts, and timeouts; `None` where no array has
+    /// it.
+    pub counted: Option<(u64, u64)>,
+}
+
+/// A judge, and when it judged last, in seconds since 1970.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    judge: Judge,
+    seen: u64,
+}
+
+/// What the file holds.
+#[derive(Serialize, Deserialize)]
+struct File {
+    version: u32,
+    drives: BTreeMap<String, Kept>,
+}
+
+/// One drive, as last described.
+struct Known {
+    hardware: Arc<Hardware>,
+    /// The answer by which it was judged.
+    answer: Option<Arc<Answer>>,
+}
+
+#[derive(Default)]
+struct Inside {
+    settings: Settings,
+    judges: BTreeMap<String, Kept>,
+    /// By path.
+    drives: BTreeMap<String, Known>,
+    asked: Vec<Askable>,
+    /// Whether judges differ from those that were kept last.
+    is_new: bool,
+}
+
+/// All drives as devices.
+pub struct Wellness {
+    asking: Asking,
+    inside: Mutex<Inside>,
+}
+
+impl Wellness {
+    /// Nothing is known yet of what these will be asked.
+    pub fn new(asking: Asking) -> Self {
+        Self { asking, inside: Mutex::default() }
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        lock(&self.inside)
+    }
+
+    /// Who asks drives.
+    pub const fn asking(&self) -> &Asking {
+        &self.asking
+    }
+
+    /// How drives are judged, and how often they are asked, from now on.
+    pub fn set(&self, settings: Settings) {
+        let every = Duration::from_secs(settings.ask_every_s);
+        self.inside().settings = settings;
+        self.asking.set_times(Times { every, ..Times::default() });
+    }
+
+    /// How often drives are judged.
+    pub fn every(&self) -> Duration {
+        Duration::from_secs(self.inside().settings.ask_every_s)
+    }
+
+    /// The drive at a path, as last described.
+    pub fn hardware(&self, path: &str) -> Option<Arc<Hardware>> {
+        self.inside().drives.get(path).map(|known| known.hardware.clone())
+    }
+
+    /// Describes these drives anew, among these devices of the kernel, at a moment in seconds since
+    /// 1970. Drives with a new answer are judged, and so are all where that `is_due`.
+    pub fn describe(&self, subjects: &[Subject], devices: &[Device], now: u64, is_due: bool) {
+        let mut inside = self.inside();
+        let mut asked = Vec::new();
+        let mut before = core::mem::take(&mut inside.drives);
+        for subject in subjects {
+            let number = subject.device.map(crate::plugs::numbers);
+            let own = |device: &&Device| number.is_some() && device.number == number;
+            let device = devices.iter().find(own);
+            asked.extend(device.and_then(|device| askable(subject, device)));
+            let answer = self.asking.answer(&subject.path);
+            let was = before.remove(&subject.path).and_then(|known| known.answer);
+            let is_same = match (&was, &answer) {
+                (Some(was), Some(now)) => Arc::ptr_eq(was, now),
+                (was, now) => was.is_none() && now.is_none(),
+            };
+            let mut hardware = kernels_word(device);
+            answer.iter().for_each(|answer| answer.fill(&mut hardware));
+            inside.judge(subject, &mut hardware, now, is_due || !is_same);
+            let known = Known { hardware: Arc::new(hardware), answer };
+            inside.drives.insert(subject.path.clone(), known);
+        }
+        if inside.asked != asked {
+            inside.asked.clone_from(&asked);
+            self.asking.set_drives(asked);
+        }
+        inside.forget(subjects);
+    }
+
+    /// The file's text, if judges have changed since the last time.
+    pub fn to_keep(&self) -> Option<Vec<u8>> {
+        let mut inside = self.inside();
+        if !core::mem::replace(&mut inside.is_new, false) {
+            return None;
+        }
+        let file = File { version: VERSION, drives: inside.judges.clone() };
+        serde_json::to_vec(&file).ok()
+    }
+
+    /// What was taken to be kept could not be.
+    pub fn not_kept(&self) {
+        self.inside().is_new = true;
+    }
+
+    /// Goes on with the judges of a file; what was judged before that counts for nothing.
+    ///
+    /// # Errors
+    /// Why it can't be read.
+    pub fn go_on(&self, bytes: &[u8]) -> Result<(), String> {
+        let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if file.version != VERSION {
+            return Err(format!("it has version {}, not {VERSION}", file.version));
+        }
+        self.inside().judges = file.drives;
+        Ok(())
+    }
+}
+
+impl Inside {
+    /// Says how well a drive is.
+    fn judge(&mut self, subject: &Subject, hardware: &mut Hardware, now: u64, is_reading: bool) {
+        if is_reading && !self.judges.contains_key(&subject.id) {
+            self.judges.insert(subject.id.clone(), Kept::default());
+        }
+        let Some(kept) = self.judges.get_mut(&subject.id) else { return };
+        let verdict = match is_reading {
+            true => {
+                (kept.seen, self.is_new) = (now, true);
+                kept.judge.judge(&facts(hardware, subject.counted), &self.settings, now)
+            }
+            false => kept.judge.verdict(),
+        };
+        hardware.health = level(verdict.level);
+        hardware.worn_out = kept.judge.worn_out(now);
+        let reasons = verdict.reasons.into_iter().map(|reason| Reason {
+            rule: serde_json::to_value(reason.rule)
+                .ok()
+                .and_then(|word| word.as_str().map(str::to_owned))
+                .unwrap_or_default(),
+            health: level(reason.level),
+            what: reason.what,
+            action: reason.action,
+            since: reason.since,
+        });
+        hardware.reasons = reasons.collect();
+    }
+
+    /// Forgets the drives that were not seen for longest, where there are too many.
+    fn forget(&mut self, subjects: &[Subject]) {
+        let excess = self.judges.len().saturating_sub(MOST);
+        let is_there = |id: &String| subjects.iter().any(|subject| subject.id == *id);
+        let mut away: Vec<(u64, String)> = self
+            .judges
+            .iter()
+            .filter(|(id, _)| excess > 0 && !is_there(id))
+            .map(|(id, kept)| (kept.seen, id.clone()))
+            .collect();
+        away.sort();
+        for (_, id) in away.into_iter().take(excess) {
+            self.judges.remove(&id);
+            self.is_new = true;
+        }
+    }
+}
+
+/// How a drive is asked, if it takes NVMe commands.
+fn askable(subject: &Subject, device: &Device) -> Option<Askable> {
+    let controller = device.controllers.first().filter(|_| device.kind == Kind::Nvme)?;
+    Some(Askable { key: subject.path.clone(), device: controller.node() })
+}
+
+/// What the kernel says of a device.
+fn kernels_word(device: Option<&Device>) -> Hardware {
+    let Some(device) = device else { return Hardware::default() };
+    let link = device.pci.as_ref().and_then(|pci| pci.link.as_ref());
+    Hardware {
+        kind: Some(device.kind.name().to_owned()),
+        transport: device.transport().map(|transport| transport.name().to_owned()),
+        controller: device.controllers.first().map(|controller| controller.name.clone()),
+        namespace: device.identity.namespace,
+        firmware: device.firmware.clone(),
+        bus_address: device.pci.as_ref().map(|pci| pci.address.clone()),
+        link: link.map(|link| PcieLink {
+            lanes: link.now.lanes,
+            max_lanes: link.could_be().lanes,
+            megatransfers: link.now.megatransfers,
+            max_megatransfers: link.could_be().megatransfers,
+        }),
+        ..Hardware::default()
+    }
+}
+
+/// What the rules need to know.
+fn facts(hardware: &Hardware, counted: Option<(u64, u64)>) -> Facts {
+    let smart = hardware.smart.as_ref();
+    Facts {
+        smart: smart.map(|smart| Smart {
+            critical_warning: smart.critical_warning,
+            spare_percent: smart.available_spare_percent,
+            threshold_percent: smart.spare_threshold_percent,
+            used_percent: smart.percentage_used,
+            media_errors: smart.media_errors,
+        }),
+        celsius: smart.and_then(|smart| smart.celsius).or(hardware.sensor_celsius),
+        warning_celsius: hardware.warning_celsius,
+        critical_celsius: hardware.critical_celsius,
+        errors: counted.map(|(errors, _)| errors),
+        timeouts: counted.map(|(_, timeouts)| timeouts),
+        link: hardware.link.map(|link| Link {
+            lanes: link.lanes,
+            max_lanes: link.max_lanes,
+            megatransfers: link.megatransfers,
+            max_megatransfers: link.max_megatransfers,
+        }),
+    }
+}
+
+const fn level(level: Level) -> Health {
+    match level {
+        Level::Ok => Health::Ok,
+        Level::Warning => Health::Warning,
+        Level::Critical => Health::Critical,
+    }
+}
+
+#[cfg(test)]
+#[path = "wellness_tests.rs"]
+mod tests;
