@@ -42,8 +42,8 @@ const ROWS: &Rows = &[
             ],
             &["body", "certificate", "room", "usage"],
             &[
-                "address", "counters", "failure", "gpu", "http", "jobs", "memory", "metrics",
-                "next", "state",
+                "address", "asking", "counters", "failure", "gpu", "http", "jobs", "memory",
+                "metrics", "next", "state",
             ],
             &["https"],
             &["config"],
