@@ -256,6 +256,12 @@ impl Known {
         self.erasing.strong_count() > 0
     }
 
+    /// The number of the block device that is at its path; `None` for a file, and while it is away.
+    pub fn device(&self) -> Option<u64> {
+        let (_, _, device, _) = self.identity.filter(|_| !self.is_away)?;
+        Some(device).filter(|device| *device != 0)
+    }
+
     /// The path without symbolic links, when it was opened.
     pub fn real(&self) -> &Path {
         &self.canonical

@@ -17,7 +17,8 @@
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant.
-//! - `plugging` and `plugs`: drives that are pulled out and plugged in.
+//! - `plugging` and `plugs`: drives that are pulled out and plugged in. `attending` and `wellness`:
+//!   how they are as devices; [`asking`]: what NVMe drives tell of themselves.
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
@@ -44,6 +45,8 @@ mod accounts;
 mod act;
 mod address;
 mod answer;
+pub mod asking;
+mod attending;
 pub mod audit;
 mod body;
 mod caller;
@@ -107,6 +110,7 @@ mod tasks;
 mod telemetry;
 mod usage;
 mod watching;
+mod wellness;
 
 pub use served::check_export;
 

@@ -8,6 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::accounts::Accounts;
+use crate::asking::{Asking, News};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
@@ -30,6 +31,7 @@ use crate::plugs::{self, Absent, Plugs};
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
+use crate::wellness::Wellness;
 use drives::SharedDrive;
 use engine::manage::command::{
     ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
@@ -44,7 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use units::{Slot, Uuid};
 
 /// Why an array could not be started, and which drives of it were there.
@@ -65,6 +67,10 @@ pub struct Manager {
     inventory: Mutex<Inventory>,
     /// Drives that are pulled out and plugged in.
     pub(crate) plugs: Plugs,
+    /// Drives as devices.
+    pub(crate) wellness: Wellness,
+    /// Drives are to be described anew.
+    pub(crate) attend: Arc<Notify>,
     /// What the configuration named when it was last looked at, without symbolic links.
     named_paths: Mutex<Vec<PathBuf>>,
     /// Lookups of paths that are under way.
@@ -110,7 +116,15 @@ impl Manager {
         confirm: bool,
     ) -> Self {
         let standing = Standing::new(data.target().clone());
+        let attend: Arc<Notify> = Arc::default();
+        let wake = attend.clone();
+        let asking = Asking::by_kernel(move |news| match news {
+            News::Answered => wake.notify_one(),
+            News::NotAllowed => say_not_allowed(),
+        });
         Self {
+            attend,
+            wellness: Wellness::new(asking),
             snapshot: Snapshot::new(daemon(&data, &parity, memory.clone()), confirm),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),
             slow: SlowOnes::default(),
@@ -696,6 +710,15 @@ impl Manager {
         let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)
     }
+}
+
+/// Says what keeps drives from being asked how they are.
+fn say_not_allowed() {
+    runtime::say(format_args!(
+        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN\n  give the \
+         daemon's service AmbientCapabilities=CAP_SYS_ADMIN; until then only what the kernel says \
+         of drives is known"
+    ));
 }
 
 /// The daemon, without arrays.

@@ -74,6 +74,7 @@ impl Manager {
             return;
         };
         let has_news = self.plugs.saw(&in_use, kernel, at);
+        self.attend.notify_one();
         if self.plugs.due().is_some_and(|due| due <= std::time::Instant::now()) {
             self.settle_departures().await;
         }

@@ -68,8 +68,11 @@ impl Manager {
         let server = Server { now, confirms, open_metrics, ..self.view().server.clone() };
         let places = convert::places(&told.arrays);
         let status = self.status_of(&told.arrays);
-        let drives: Vec<KnownDrive> =
+        let mut drives: Vec<KnownDrive> =
             self.inventory().iter().filter_map(|known| known.described(&places)).collect();
+        for known in &mut drives {
+            known.hardware = self.wellness.hardware(&known.drive.path).unwrap_or_default();
+        }
         // In the order of the arrays in the view.
         let mut arrays: Vec<&ArrayStatus> = told.arrays.iter().collect();
         arrays.sort_by_key(|array| (&array.name, array.uuid));

@@ -146,8 +146,7 @@ async fn run(
     });
     let viewed = manager.clone();
     let keeping = tokio::spawn(async move { viewed.keep_view().await });
-    let plugged = manager.clone();
-    let plugging = tokio::spawn(async move { plugged.keep_plugged().await });
+    let attending = attend(&manager);
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
     let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
@@ -160,7 +159,7 @@ async fn run(
     manager.events().tell(&say::DAEMON_ENDS, &[], uri::MANAGER);
     let _ = starting.await;
     reloading.abort();
-    plugging.abort();
+    attending.iter().for_each(JoinHandle::abort);
     retrying.abort();
     sessions.abort();
     turned_away.abort();
@@ -180,6 +179,7 @@ async fn run(
 
 /// Writes what is kept beside the drives to its end.
 async fn write_last(manager: &Manager) {
+    manager.keep_judges_at_end().await;
     manager.accounts().close().await;
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
@@ -203,6 +203,15 @@ fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<
     let socket = tokio::spawn(http::serve(listener, room.clone(), answer.clone()));
     let accounts = manager.accounts().is_any();
     [socket, tokio::spawn(manager.https().clone().keep(room, answer, accounts))]
+}
+
+/// Follows drives that are pulled out and plugged in, and how they are.
+fn attend(manager: &Arc<Manager>) -> [JoinHandle<()>; 2] {
+    let (plugged, well) = (manager.clone(), manager.clone());
+    [
+        tokio::spawn(async move { plugged.keep_plugged().await }),
+        tokio::spawn(async move { well.keep_well().await }),
+    ]
 }
 
 /// Ends sessions that nobody uses, for as long as the daemon runs.

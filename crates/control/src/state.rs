@@ -36,9 +36,12 @@ pub const EVENTS: &str = "events.jsonl";
 /// The file of subscriptions to events.
 pub const SUBSCRIPTIONS: &str = "subscriptions.json";
 
+/// The file of what is remembered of drives' health.
+pub const HEALTH: &str = "health.json";
+
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 6] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS];
+const FILES: [&str; 7] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS, HEALTH];
 
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";

@@ -7,7 +7,7 @@
 //!
 //! A drive is judged once for each of its answers; one that gives none, once each `ask_every_s`.
 //! Judges remember: since when what is wrong, and how counters rose. They are kept in the state
-//! directory ([`FILE`]) by the drives' ids, and go on where they were after a restart.
+//! directory ([`crate::state::HEALTH`]) by the drives' ids, and go on where they were after a restart.
 //!
 //! Invariants
 //! - Nothing here asks a drive, and nobody waits for a file.
@@ -25,9 +25,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-
-/// The file of judges in the state directory.
-pub const FILE: &str = "health.json";
 
 /// The form of the file.
 const VERSION: u32 = 1;
@@ -79,6 +76,8 @@ struct Inside {
     asked: Vec<Askable>,
     /// Whether judges differ from those that were kept last.
     is_new: bool,
+    /// Whether it was read what was kept.
+    is_recalled: bool,
 }
 
 /// All drives as devices.
@@ -120,7 +119,7 @@ impl Wellness {
     }
 
     /// Describes these drives anew, among these devices of the kernel, at a moment in seconds since
-    /// 1970. Drives with a new answer are judged, and so are all where that `is_due`.
+    /// 1970. Drives with a new answer are judged; if that `is_due`, those that give none, too.
     pub fn describe(&self, subjects: &[Subject], devices: &[Device], now: u64, is_due: bool) {
         let mut inside = self.inside();
         let mut asked = Vec::new();
@@ -138,7 +137,8 @@ impl Wellness {
             };
             let mut hardware = kernels_word(device);
             answer.iter().for_each(|answer| answer.fill(&mut hardware));
-            inside.judge(subject, &mut hardware, now, is_due || !is_same);
+            let is_reading = !is_same || is_due && answer.is_none();
+            inside.judge(subject, &mut hardware, now, is_reading);
             let known = Known { hardware: Arc::new(hardware), answer };
             inside.drives.insert(subject.path.clone(), known);
         }
@@ -152,7 +152,7 @@ impl Wellness {
     /// The file's text, if judges have changed since the last time.
     pub fn to_keep(&self) -> Option<Vec<u8>> {
         let mut inside = self.inside();
-        if !core::mem::replace(&mut inside.is_new, false) {
+        if !inside.is_recalled || !core::mem::replace(&mut inside.is_new, false) {
             return None;
         }
         let file = File { version: VERSION, drives: inside.judges.clone() };
@@ -164,16 +164,22 @@ impl Wellness {
         self.inside().is_new = true;
     }
 
-    /// Goes on with the judges of a file; what was judged before that counts for nothing.
+    /// Goes on with the judges of a file, if there is one; what was judged before that counts for
+    /// nothing. From then on there is something to keep.
     ///
     /// # Errors
     /// Why it can't be read.
-    pub fn go_on(&self, bytes: &[u8]) -> Result<(), String> {
-        let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if file.version != VERSION {
-            return Err(format!("it has version {}, not {VERSION}", file.version));
+    pub fn go_on(&self, bytes: Option<&[u8]>) -> Result<(), String> {
+        let mut judges = BTreeMap::new();
+        if let Some(bytes) = bytes {
+            let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            if file.version != VERSION {
+                return Err(format!("it has version {}, not {VERSION}", file.version));
+            }
+            judges = file.drives;
         }
-        self.inside().judges = file.drives;
+        let mut inside = self.inside();
+        (inside.judges, inside.is_recalled) = (judges, true);
         Ok(())
     }
 }

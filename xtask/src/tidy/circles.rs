@@ -43,10 +43,10 @@ const ROWS: &Rows = &[
             ],
             &["body", "certificate", "room", "usage"],
             &[
-                "address", "counters", "failure", "gpu", "http", "jobs", "memory", "metrics",
-                "next", "state",
+                "address", "asking", "counters", "failure", "gpu", "http", "jobs", "memory",
+                "metrics", "next", "state",
             ],
-            &["https"],
+            &["https", "wellness"],
             &["config"],
             &["local"],
             &["caller"],
@@ -70,6 +70,7 @@ const ROWS: &Rows = &[
             &["plan"],
             &["claims", "manager"],
             &[
+                "attending",
                 "changes",
                 "planning",
                 "plugging",

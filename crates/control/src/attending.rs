@@ -1,0 +1,121 @@
+//! Attends to drives as devices: has them asked, describes them anew as something changes, and
+//! keeps what their judges remember.
+//!
+//! Invariants
+//! - Nobody waits for a drive or for the state directory here but this task.
+//! - Judges that could not be read at the start are not written over.
+
+use crate::inventory::Known;
+use crate::manager::Manager;
+use crate::plugs::is_used;
+use crate::snapshot::now;
+use crate::state::HEALTH as FILE;
+use crate::wellness::Subject;
+use engine::manage::command::{ArrayStatus, ErrorCounts};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How often drives are described anew at least, for what nobody tells of.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// How long the start waits for what is kept.
+const OPENS: Duration = Duration::from_secs(5);
+
+/// How often judges are kept, if they have changed.
+const KEEP: Duration = Duration::from_secs(60);
+
+impl Manager {
+    /// Attends to drives for as long as the daemon runs.
+    pub(crate) async fn keep_well(&self) {
+        self.recall_judges().await;
+        let asking = self.wellness.asking().clone();
+        tokio::join!(asking.keep(), self.keep_describing());
+    }
+
+    async fn keep_describing(&self) {
+        let mut reading = Instant::now();
+        let mut keep = Instant::now() + KEEP;
+        loop {
+            let at = Instant::now();
+            let is_due = at >= reading;
+            if is_due {
+                reading = at + self.wellness.every();
+            }
+            self.describe_drives(is_due);
+            if at >= keep {
+                keep = at + KEEP;
+                self.keep_judges().await;
+            }
+            let next = (at + AGAIN).min(reading);
+            tokio::select! {
+                () = self.attend.notified() => {}
+                () = sleep_until(next) => {}
+            }
+        }
+    }
+
+    /// Describes all drives by what is known now.
+    fn describe_drives(&self, is_due: bool) {
+        let subjects: Vec<Subject> = {
+            let (told, inventory) = (self.snapshot.told(), self.inventory());
+            let subject = |known: &Known| {
+                Some(Subject {
+                    id: known.id()?.clone(),
+                    path: known.path.clone(),
+                    device: known.device(),
+                    counted: counted(&told.arrays, &known.path),
+                })
+            };
+            inventory.iter().filter_map(subject).collect()
+        };
+        self.wellness.describe(&subjects, &self.plugs.devices(), now(), is_due);
+        self.refresh();
+    }
+
+    /// Goes on with what judges remembered at the last end.
+    async fn recall_judges(&self) {
+        let Some(state) = self.state().cloned() else { return };
+        let file = state.dir().join(FILE);
+        let read = timeout(OPENS, spawn_blocking(move || state.read(FILE))).await;
+        let outcome = match read {
+            Ok(Ok(Ok(bytes))) => self.wellness.go_on(bytes.as_deref()),
+            Ok(Ok(Err(error))) => Err(error.to_string()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("no answer within {} s", OPENS.as_secs())),
+        };
+        if let Err(problem) = outcome {
+            runtime::say(format_args!(
+                "palisade: what was known of drives' health can't be read: {}: {problem}\n  \
+                 remove the file and restart the daemon; until then nothing of it is kept",
+                file.display()
+            ));
+        }
+    }
+
+    /// Keeps what judges remember, if that has changed.
+    async fn keep_judges(&self) {
+        let Some(state) = self.state().cloned() else { return };
+        let Some(bytes) = self.wellness.to_keep() else { return };
+        let written = spawn_blocking(move || state.replace(FILE, &bytes)).await;
+        if !matches!(written, Ok(Ok(()))) {
+            // A directory that can't be written is told by those who need it more.
+            self.wellness.not_kept();
+        }
+    }
+
+    /// Keeps it for the last time, if that does not take long.
+    pub(crate) async fn keep_judges_at_end(&self) {
+        let _ = timeout(OPENS, self.keep_judges()).await;
+    }
+}
+
+/// What the engine counted of the drive that arrays have at this path.
+fn counted(arrays: &[ArrayStatus], path: &str) -> Option<(u64, u64)> {
+    let slots = arrays.iter().flat_map(|array| &array.slots);
+    let slot = slots.filter(|slot| is_used(slot.health)).find(|s| s.path.as_deref() == Some(path));
+    slot.map(|slot| {
+        let ErrorCounts { read_errors, failures, timeouts, .. } = slot.errors;
+        (read_errors.saturating_add(failures.saturating_sub(timeouts)), timeouts)
+    })
+}

@@ -1,0 +1,188 @@
+//! Tests of how drives are described and judged.
+
+use super::*;
+use drives::admin::{Admin, AdminError, StandIn};
+use drives::sysfs::{Controller, Identity, Pci, Transport};
+use redfish::view::DrivePower;
+use std::path::Path;
+
+const NOW: u64 = 1_800_000_000;
+
+fn subject(number: u32) -> Subject {
+    Subject {
+        id: format!("eui.{number}"),
+        path: format!("/dev/nvme{number}n1"),
+        device: Some(rustix::fs::makedev(259, number)),
+        counted: None,
+    }
+}
+
+fn device(number: u32) -> Device {
+    let controller = Controller {
+        name: format!("nvme{number}"),
+        number: None,
+        transport: Some(Transport::Pcie),
+        state: None,
+        address: None,
+        pci: None,
+    };
+    Device {
+        name: format!("nvme{number}n1"),
+        number: Some((259, number)),
+        diskseq: None,
+        partition: None,
+        bytes: None,
+        identity: Identity { namespace: Some(1), ..Identity::default() },
+        model: None,
+        firmware: Some("old".to_owned()),
+        kind: Kind::Nvme,
+        hidden: false,
+        controllers: vec![controller],
+        pci: Some(Pci { address: "0000:01:00.0".to_owned(), link: None, slot: None }),
+    }
+}
+
+/// Drives that are asked on this stand-in.
+fn well(stand_in: &StandIn) -> Wellness {
+    let own = stand_in.clone();
+    let open = move |_: &Path| Ok(Box::new(own.clone()) as Box<dyn Admin>);
+    let well = Wellness::new(Asking::new(open, |_| {}));
+    well.go_on(None).expect("nothing was kept");
+    well
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(work)
+}
+
+fn rules(hardware: &Hardware) -> Vec<&str> {
+    hardware.reasons.iter().map(|reason| reason.rule.as_str()).collect()
+}
+
+#[test]
+fn a_drive_is_described_by_the_kernel_and_by_itself() {
+    let stand_in = StandIn::new("S0");
+    let well = well(&stand_in);
+    let (subjects, devices) = ([subject(0)], [device(0)]);
+    run(async {
+        well.describe(&subjects, &devices, NOW, false);
+        let by_kernel = well.hardware("/dev/nvme0n1").expect("is described");
+        assert_eq!(by_kernel.kind.as_deref(), Some("nvme"));
+        assert_eq!(by_kernel.transport.as_deref(), Some("pcie"));
+        assert_eq!(by_kernel.controller.as_deref(), Some("nvme0"));
+        assert_eq!((by_kernel.namespace, by_kernel.smart.is_some()), (Some(1), false));
+        well.asking().ask_now("/dev/nvme0n1").await.expect("is asked");
+        well.describe(&subjects, &devices, NOW, false);
+        let by_both = well.hardware("/dev/nvme0n1").expect("is described");
+        assert_eq!(by_both.firmware.as_deref(), Some("1.0"), "the drive knows better");
+        assert_eq!(by_both.smart.as_ref().and_then(|smart| smart.celsius), Some(37));
+        assert!(
+            matches!(&by_both.power, Some(DrivePower { state: 0, states }) if states.len() == 3)
+        );
+        assert_eq!((by_both.health, by_both.reasons.len()), (Health::Ok, 0));
+    });
+}
+
+#[test]
+fn a_drive_is_judged_once_for_each_answer() {
+    let stand_in = StandIn::new("S0");
+    let well = well(&stand_in);
+    let (subjects, devices) = ([subject(0)], [device(0)]);
+    let hardware = || well.hardware("/dev/nvme0n1").expect("is described");
+    run(async {
+        well.describe(&subjects, &devices, NOW, false);
+        let ask = async |warning: u8, at: u64| {
+            stand_in.change(|standing| standing.smart.critical_warning = warning);
+            well.asking().ask_now("/dev/nvme0n1").await.expect("is asked");
+            for _ in 0..5 {
+                // What is described anew without an answer is no reading.
+                well.describe(&subjects, &devices, at, true);
+            }
+        };
+        ask(1 << 2, NOW).await;
+        assert_eq!(
+            (hardware().health, rules(&hardware())),
+            (Health::Critical, vec!["reliability"])
+        );
+        assert_eq!(hardware().reasons[0].since, NOW);
+        for reading in 1..health::rules::READINGS_TO_CLEAR {
+            ask(0, NOW + 60 * u64::from(reading)).await;
+            assert_eq!(hardware().health, Health::Critical, "{reading} say that it is well");
+        }
+        ask(0, NOW + 600).await;
+        assert_eq!(hardware().health, Health::Ok);
+    });
+}
+
+#[test]
+fn what_the_engine_counts_is_judged_where_a_drive_says_nothing() {
+    let well = well(&StandIn::new(""));
+    let file = |errors| Subject {
+        id: "-a".to_owned(),
+        path: "/a".to_owned(),
+        device: None,
+        counted: Some((errors, 0)),
+    };
+    let health = || well.hardware("/a").expect("is described").health;
+    run(async {
+        well.describe(&[file(5)], &[], NOW, true);
+        assert_eq!(health(), Health::Ok, "these are old");
+        well.describe(&[file(500)], &[], NOW + 1, false);
+        assert_eq!(health(), Health::Ok, "it is not due");
+        well.describe(&[file(500)], &[], NOW + 60, true);
+        assert_eq!(health(), Health::Warning);
+    });
+}
+
+#[test]
+fn judges_go_on_where_they_were() {
+    let stand_in = StandIn::new("S0");
+    stand_in.change(|standing| standing.smart.percentage_used = 95);
+    let first = well(&stand_in);
+    let (subjects, devices) = ([subject(0)], [device(0)]);
+    run(async {
+        first.describe(&subjects, &devices, NOW, false);
+        first.asking().ask_now("/dev/nvme0n1").await.expect("is asked");
+        first.describe(&subjects, &devices, NOW, false);
+        let kept = first.to_keep().expect("there is something");
+        assert_eq!(first.to_keep(), None, "nothing is new");
+        first.not_kept();
+        assert_eq!(first.to_keep().as_ref(), Some(&kept));
+        let second = well(&stand_in);
+        second.go_on(Some(&kept)).expect("is read");
+        second.describe(&subjects, &devices, NOW + 9, false);
+        let hardware = second.hardware("/dev/nvme0n1").expect("is described");
+        assert_eq!((rules(&hardware), hardware.reasons[0].since), (vec!["wear"], NOW));
+    });
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_not_written_over() {
+    let stand_in = StandIn::new("S0");
+    let own = stand_in.clone();
+    let open = move |_: &Path| Ok::<_, AdminError>(Box::new(own.clone()) as Box<dyn Admin>);
+    for bytes in ["", "{", "{\"version\":2,\"drives\":{}}"] {
+        let well = Wellness::new(Asking::new(open.clone(), |_| {}));
+        assert!(well.go_on(Some(bytes.as_bytes())).is_err());
+        well.describe(&[subject(0)], &[device(0)], NOW, true);
+        assert_eq!(well.to_keep(), None);
+    }
+}
+
+#[test]
+fn of_drives_that_are_gone_the_last_are_remembered() {
+    let well = well(&StandIn::new(""));
+    let file = |number: usize| Subject {
+        id: format!("-{number}"),
+        path: format!("/{number}"),
+        device: None,
+        counted: None,
+    };
+    for number in 0..MOST + 3 {
+        well.describe(&[file(number)], &[], NOW + number as u64, true);
+    }
+    let inside = well.inside();
+    assert_eq!(inside.judges.len(), MOST);
+    assert!(!inside.judges.contains_key("-2") && inside.judges.contains_key("-3"));
+}
