@@ -45,6 +45,8 @@ const ROWS: &Rows = &[
                 "address", "counters", "failure", "gpu", "http", "jobs", "memory", "metrics",
                 "next", "state",
             ],
+            &["config/spans"],
+            &["config/enclosures", "config/rates"],
             &["https"],
             &["config"],
             &["local"],
