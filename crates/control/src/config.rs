@@ -1,12 +1,13 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
 //! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
-//! `certificate`, `key`, `metrics` and the table `access`.
+//! `certificate`, `key`, `metrics`, `sysfs`, and the tables `access`, `health` and `enclosure`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
 
 use crate::{https, pattern, state};
-use serde::de::Error;
+use health::settings::Settings;
+use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parity_gpu::Limits;
 pub use parity_gpu::Placement;
+
+mod enclosures;
+mod rates;
+mod spans;
+
+pub use enclosures::{Enclosure, Module, SLOTS_MAX};
+
+/// Where the kernel shows its devices.
+pub const SYSFS: &str = "/sys";
 
 /// Most data cores.
 pub const CORES_MAX: u16 = 64;
@@ -72,6 +82,23 @@ pub struct Config {
     /// Whether `/metrics` is everybody's (`open`), or one has to log in (`login`).
     #[serde(default, deserialize_with = "open_or_login")]
     pub metrics: bool,
+    /// Where the kernel shows its devices; [`SYSFS`] if absent.
+    pub sysfs: Option<PathBuf>,
+    /// From when on a drive is not well.
+    #[serde(default, deserialize_with = "later")]
+    pub health: Settings,
+    /// Enclosures that the system can't describe.
+    #[serde(default, deserialize_with = "later", rename = "enclosure")]
+    pub enclosures: Vec<Enclosure>,
+}
+
+/// What the configuration says of drives' health and of enclosures.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Described {
+    /// From when on a drive is not well.
+    pub health: Settings,
+    /// Enclosures that the system can't describe.
+    pub enclosures: Vec<Enclosure>,
 }
 
 /// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
@@ -92,6 +119,11 @@ impl Default for Access {
         let administrators = vec!["root".to_owned(), "@palisade".to_owned()];
         Self { administrators, operators: Vec::new(), read_only: Vec::new() }
     }
+}
+
+/// What [`Config::parse`] reads by itself, so that each mistake has its line.
+fn later<'d, D: Deserializer<'d>, T: Default>(from: D) -> Result<T, D::Error> {
+    IgnoredAny::deserialize(from).map(|_| T::default())
 }
 
 const fn on() -> bool {
@@ -169,11 +201,13 @@ impl Config {
 
     /// Reads a file's text; the error is one line for people.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let config: Self = toml::from_str(text).map_err(|e| mistake(text, &e).to_string())?;
-        match config.out_of_range().into_iter().next() {
-            None => Ok(config),
-            Some((_, problem)) => Err(problem),
+        let mut config: Self = toml::from_str(text).map_err(|e| mistake(text, &e).to_string())?;
+        if let Some(first) = mistakes(text).first() {
+            return Err(first.to_string());
         }
+        let tables = Tables::read(text);
+        (config.health, config.enclosures) = (tables.health, tables.enclosures);
+        Ok(config)
     }
 
     /// What the file says that will not do what it seems to on this machine, as it is now. Looks at
@@ -184,6 +218,9 @@ impl Config {
             if !pattern::expand(pattern).iter().any(|path| path.exists()) {
                 found.push(format!("drives: nothing is at {pattern}"));
             }
+        }
+        if let Some(dir) = self.sysfs.as_ref().filter(|dir| !dir.is_dir()) {
+            found.push(format!("sysfs: no directory is at {}", dir.display()));
         }
         if let Some(dir) = &self.state {
             found.extend(state::problem(dir).map(|problem| format!("state: {problem}")));
@@ -227,6 +264,16 @@ impl Config {
         found
     }
 
+    /// What it says of drives' health and of enclosures.
+    pub fn described(&self) -> Described {
+        Described { health: self.health, enclosures: self.enclosures.clone() }
+    }
+
+    /// Where the kernel shows its devices.
+    pub fn sysfs(&self) -> PathBuf {
+        self.sysfs.clone().unwrap_or_else(|| SYSFS.into())
+    }
+
     /// What it says of HTTPS.
     pub fn https(&self) -> https::Settings {
         let files = self.certificate.clone().zip(self.key.clone());
@@ -252,40 +299,59 @@ impl core::fmt::Display for Mistake {
     }
 }
 
+/// What the tables `health` and `enclosure` say, and what is wrong in them.
+#[derive(Default)]
+struct Tables {
+    health: Settings,
+    enclosures: Vec<Enclosure>,
+    wrong: Vec<spans::Wrong>,
+}
+
+impl Tables {
+    /// Reads them; nothing of a text that is no TOML.
+    fn read(text: &str) -> Self {
+        let mut tables = Self::default();
+        let Ok(document) = toml::de::DeTable::parse(text) else { return tables };
+        for (key, value) in document.get_ref() {
+            match key.get_ref().as_ref() {
+                "health" => tables.health = rates::read(value, &mut tables.wrong),
+                "enclosure" => tables.enclosures = enclosures::read(value, &mut tables.wrong),
+                _ => {}
+            }
+        }
+        tables
+    }
+}
+
 /// All mistakes of a file's text. Of its syntax there is one: the rest can't be read behind it.
 pub fn mistakes(text: &str) -> Vec<Mistake> {
-    let (mut found, mut rest) = (Vec::new(), text.to_owned());
+    let mut table = match toml::de::DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => return vec![mistake(text, &error)],
+    };
+    let wrong = Tables::read(text).wrong.into_iter();
+    let told =
+        |wrong: spans::Wrong| Mistake { line: Some(line_of(text, wrong.at)), what: wrong.what };
+    let mut found: Vec<_> = wrong.map(told).collect();
     loop {
-        let error = match toml::from_str::<Config>(&rest) {
+        let error = match Config::deserialize(toml::de::Deserializer::from(table.clone())) {
             Err(error) => error,
             Ok(config) => {
                 let line = |key| key_at(text, key).map(|at| line_of(text, at));
                 let wrong = config.out_of_range().into_iter();
                 found.extend(wrong.map(|(key, what)| Mistake { line: line(key), what }));
-                found.sort_by_key(|mistake| mistake.line);
-                return found;
+                break;
             }
         };
-        found.push(mistake(&rest, &error));
+        found.push(mistake(text, &error));
         // Without the key that is wrong the others can be read.
-        match error.span().and_then(|span| without_key(&rest, span.start)) {
-            Some(less) => rest = less,
-            None => return found,
+        let key = error.span().and_then(|span| spans::key_of(table.get_ref(), span.start));
+        if key.and_then(|key| table.get_mut().remove(key.as_str())).is_none() {
+            break;
         }
     }
-}
-
-/// The text with spaces in the place of the key of the outermost table that `at` is in, and its
-/// value; none if it is in none.
-fn without_key(text: &str, at: usize) -> Option<String> {
-    let table = toml::de::DeTable::parse(text).ok()?;
-    let own = table.get_ref().iter().find_map(|(key, value)| {
-        let own = key.span().start..value.span().end.max(key.span().end);
-        own.contains(&at).then_some(own)
-    })?;
-    let (before, rest) = (text.get(..own.start)?, text.get(own.end..)?);
-    let blank = text.get(own)?.chars().map(|c| if c == '\n' { '\n' } else { ' ' });
-    Some(format!("{before}{}{rest}", blank.collect::<String>()))
+    found.sort_by_key(|mistake| mistake.line);
+    found
 }
 
 /// Where a key of the outermost table is.
@@ -305,136 +371,5 @@ fn mistake(text: &str, error: &toml::de::Error) -> Mistake {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_all_keys() {
-        let text = "socket = \"/tmp/s\"\ncores = 2\ndrives = [\"/dev/nvme?n1\", \"/d/a*.img\"]\n\
-                    drive_deadline_ms = 2000\ndrive_wait_ms = 0\nparity = \"gpu\"\n\
-                    parity_check = 16\nconfirm = \"off\"\nstate = \"/s\"\n\
-                    https = [\"[::1]:8443\"]\ncertificate = \"/c\"\nkey = \"/k\"\n\
-                    metrics = \"open\"\n[access]\n\
-                    operators = [\"@wheel\"]\n";
-        let config = Config::parse(text).expect("valid");
-        assert_eq!(config.socket, Some("/tmp/s".into()));
-        assert_eq!((config.cores, config.drive_deadline_ms), (2, 2_000));
-        assert_eq!(config.drive_wait_ms, 0);
-        assert_eq!((config.parity, config.parity_check), (Placement::Gpu, 16));
-        assert_eq!(config.state, Some("/s".into()));
-        let files = Some(("/c".into(), "/k".into()));
-        let listen = vec!["[::1]:8443".parse().expect("an address")];
-        assert_eq!(config.https(), https::Settings { listen, files });
-        let access = config.access.expect("is there");
-        assert_eq!(access.operators, ["@wheel"]);
-        assert_eq!(access.administrators, ["root", "@palisade"]);
-        assert!(!config.confirm && config.metrics);
-        assert_eq!(config.drives, ["/dev/nvme?n1", "/d/a*.img"]);
-    }
-
-    #[test]
-    fn everything_has_a_default() {
-        let config = Config {
-            socket: None,
-            cores: 1,
-            drives: vec![],
-            drive_deadline_ms: 10_000,
-            drive_wait_ms: 30_000,
-            parity: Placement::Auto,
-            parity_check: 1024,
-            state: None,
-            confirm: true,
-            counters: true,
-            access: None,
-            https: vec![],
-            certificate: None,
-            key: None,
-            metrics: false,
-        };
-        assert_eq!(Config::parse(""), Ok(config));
-    }
-
-    #[test]
-    fn mistakes_are_named_with_their_line() {
-        let problem = Config::parse("cores = 1\ndrivs = []\n").expect_err("unknown key");
-        assert!(problem.contains("line 2") && problem.contains("drivs"), "{problem}");
-        assert!(!problem.contains('\n'), "{problem}");
-        let problem = Config::parse("[access]\nadmins = []").expect_err("unknown key");
-        assert!(problem.contains("admins"), "{problem}");
-        let problem = Config::parse("cores = \"two\"").expect_err("wrong kind");
-        assert!(problem.contains("line 1"), "{problem}");
-        let problem = Config::parse("drive_deadline_ms = 1").expect_err("too short");
-        assert!(problem.contains("500 to 600000"), "{problem}");
-        let problem = Config::parse("drive_wait_ms = 600001").expect_err("too long");
-        assert!(problem.contains("at most 600000"), "{problem}");
-        let problem = Config::parse("parity = \"fpga\"").expect_err("no such place");
-        assert!(problem.contains("cpu, gpu or auto") && problem.contains("fpga"), "{problem}");
-        let problem = Config::parse("confirm = \"no\"").expect_err("no such word");
-        assert!(problem.contains("confirm: on or off, not no"), "{problem}");
-        let problem = Config::parse("counters = \"yes\"").expect_err("no such word");
-        assert!(problem.contains("counters: on or off, not yes"), "{problem}");
-        let problem = Config::parse("metrics = \"on\"").expect_err("no such word");
-        assert!(problem.contains("open or login, not on"), "{problem}");
-        assert!(Config::parse("cores = 0").expect_err("none").contains("1 to 64"));
-    }
-
-    #[test]
-    fn what_keeps_https_from_being_served_is_a_warning() {
-        use crate::certificate::{self, For};
-        use std::os::unix::fs::PermissionsExt;
-        let place = tempfile::tempdir().expect("a directory");
-        let file = |name: &str, text: &str, mode| {
-            let path = place.path().join(name);
-            std::fs::write(&path, text).expect("written");
-            let mode = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(&path, mode).expect("set");
-        };
-        let found = |text: &str| {
-            let text = text.replace("DIR", &place.path().display().to_string());
-            let found = Config::parse(&text).expect("valid").warnings();
-            found.join("\n").replace(&place.path().display().to_string(), "DIR")
-        };
-        let (listen, files) = (
-            "state = 'DIR/state'\nhttps = ['127.0.0.1:1']\n",
-            "certificate = 'DIR/c'\nkey = 'DIR/k'\n",
-        );
-        let both = format!("{listen}{files}");
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
-        let good = certificate::make(&For::default(), now, None).expect("made");
-        let key = certificate::key_of(&good.pem).expect("a key");
-        assert!(found(&both).contains("certificate: DIR/c can't be read: No such file"));
-        file("c", &good.shown.pem, 0o644);
-        file("k", &key, 0o640);
-        assert_eq!(found(&both), "");
-        file("k", &key, 0o644);
-        assert_eq!(found(&both), "key: everybody may read or write DIR/k");
-        assert!(found(files).starts_with("certificate: it is shown nowhere"), "{}", found(files));
-        file("k", "", 0o600);
-        assert!(found(&both).contains("no private key"), "{}", found(&both));
-        let ended = certificate::make(&For::default(), now - 400 * 86_400, None).expect("made");
-        file("c", &ended.shown.pem, 0o644);
-        file("k", &key, 0o600);
-        assert!(found(&both).contains("another certificate's"), "{}", found(&both));
-        file("k", &certificate::key_of(&ended.pem).expect("a key"), 0o600);
-        assert!(found(&both).contains("certificate: the certificate of HTTPS is good until"));
-        if std::env::var_os(state::VARIABLE).is_none() {
-            let told = found("https = ['127.0.0.1:1']");
-            assert!(told.starts_with("https: it needs a state directory"), "{told}");
-        }
-    }
-
-    #[test]
-    fn all_mistakes_of_a_file_are_named_with_their_lines() {
-        let text = "# mine\ncores = 65\ndrivs = [\n  \"/dev/a\",\n]\nparity = \"fpga\"\n\
-                    socket = 1\ndrive_wait_ms = 600001\n";
-        let found = mistakes(text);
-        let lines: Vec<_> = found.iter().map(|mistake| mistake.line).collect();
-        assert_eq!(lines, [2, 3, 6, 7, 8].map(Some), "{found:?}");
-        assert!(found[1].what.contains("drivs") && found[0].what.contains("1 to 64"), "{found:?}");
-        assert_eq!(mistakes("cores = 2\n"), []);
-        assert_eq!(mistakes("cores = 2\n[drives\n").len(), 1);
-        assert_eq!(mistakes("cores = 1\ncores = 2\n")[0].line, Some(2));
-        // A table that nobody knows, and what is in one.
-        assert_eq!(mistakes("cores = 65\n[cpu]\nfast = 1\n").len(), 2);
-    }
-}
+#[path = "config_tests.rs"]
+mod tests;

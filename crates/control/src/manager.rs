@@ -11,6 +11,7 @@ use crate::accounts::Accounts;
 use crate::asking::{Asking, News};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
+use crate::config::Described;
 use crate::confirm::Confirm;
 use crate::convert;
 use crate::data::Data;
@@ -86,6 +87,8 @@ pub struct Manager {
     https: Arc<Https>,
     /// What Prometheus reads.
     pub(crate) metrics: Metrics,
+    /// What the configuration says of drives' health and of enclosures.
+    pub(crate) described: watch::Sender<Described>,
     events: Events,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
@@ -144,6 +147,7 @@ impl Manager {
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
+            described: watch::Sender::new(Described::default()),
             events: Events::in_memory(None),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),

@@ -45,6 +45,9 @@ fn changed(old: &Config, new: &Config) -> Changed {
         certificate,
         key,
         metrics,
+        sysfs,
+        health,
+        enclosures,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
         all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
@@ -58,6 +61,8 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("certificate", *certificate != new.certificate),
             ("key", *key != new.key),
             ("metrics", *metrics != new.metrics),
+            ("health", *health != new.health),
+            ("enclosure", *enclosures != new.enclosures),
         ]),
         left: named(&[
             ("socket", *socket != new.socket),
@@ -68,6 +73,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("parity_check", *parity_check != new.parity_check),
             ("counters", *counters != new.counters),
             ("state", *state != new.state),
+            ("sysfs", *sysfs != new.sysfs),
         ]),
     }
 }
@@ -86,6 +92,9 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     config.key.clone_from(&new.key);
     config.metrics = new.metrics;
     manager.metrics.set_open(new.metrics);
+    config.health = new.health;
+    config.enclosures.clone_from(&new.enclosures);
+    manager.described.send_replace(new.described());
     // Users and groups may be others, though the configuration is not.
     if let Some(local) = local::known(config.access.as_ref()) {
         manager.set_local(local);
@@ -159,11 +168,23 @@ mod tests {
         let text = "socket = \"/s\"\ncores = 2\ndrives = [\"/d\"]\ndrive_deadline_ms = 2000\n\
                     drive_wait_ms = 0\nparity = \"gpu\"\nparity_check = 16\nconfirm = \"off\"\n\
                     counters = \"off\"\nstate = \"/s\"\nhttps = [\"[::1]:1\"]\n\
-                    certificate = \"/c\"\nkey = \"/k\"\nmetrics = \"open\"\n[access]\n";
+                    certificate = \"/c\"\nkey = \"/k\"\nmetrics = \"open\"\n\
+                    sysfs = \"/s\"\n[access]\n[health]\nask_every_s = 1\n\
+                    [[enclosure]]\nname = \"shelf\"\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
-        let taken = ["drives", "confirm", "access", "https", "certificate", "key", "metrics"];
+        let taken = [
+            "drives",
+            "confirm",
+            "access",
+            "https",
+            "certificate",
+            "key",
+            "metrics",
+            "health",
+            "enclosure",
+        ];
         assert_eq!(changed.taken, taken);
-        assert_eq!(changed.left.len(), 8);
+        assert_eq!(changed.left.len(), 9);
         let (what, hint) = words(&changed);
         assert_eq!(what, format!("the configuration was read again; taken: {}", taken.join(", ")));
         assert!(hint.is_some_and(|hint| hint.starts_with("restart the daemon to take: socket,")));

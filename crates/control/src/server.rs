@@ -102,6 +102,7 @@ fn configure(manager: &Manager, config: &Config) {
     manager.set_local(local::known(access).unwrap_or_else(local::Local::owners));
     manager.https().set(config.https());
     manager.metrics.set_open(config.metrics);
+    manager.described.send_replace(config.described());
 }
 
 /// Serves until it is told to stop. Answers with what went wrong then.

@@ -228,16 +228,16 @@ impl Settings {
         copy.field(name).map(|field| *field)
     }
 
-    /// Keys whose values do not fit those of others, and why.
-    pub fn contradictions(&self) -> Vec<(&'static str, String)> {
+    /// Pairs of keys whose values do not fit each other, and why.
+    pub fn contradictions(&self) -> Vec<([&'static str; 2], String)> {
         let pairs = [
-            ("wear_critical_percent", "wear_warning_percent"),
-            ("media_errors_critical", "media_errors"),
+            ["wear_critical_percent", "wear_warning_percent"],
+            ["media_errors_critical", "media_errors"],
         ];
-        let fits = |(more, less): &(&str, &str)| self.get(more) >= self.get(less);
-        let told = |(more, less): (&'static str, &str)| {
+        let fits = |[more, less]: &[&str; 2]| self.get(more) >= self.get(less);
+        let told = |[more, less]: [&'static str; 2]| {
             let value = self.get(less).unwrap_or_default();
-            (more, format!("{more} must be at least {less}, which is {value}"))
+            ([more, less], format!("{more} must be at least {less}, which is {value}"))
         };
         pairs.into_iter().filter(|pair| !fits(pair)).map(told).collect()
     }
@@ -311,13 +311,8 @@ mod tests {
         settings.set("wear_warning_percent", Value::Number(101)).expect("in range");
         settings.set("media_errors_critical", Value::Number(1)).expect("in range");
         let told = settings.contradictions();
-        assert_eq!(
-            told,
-            [(
-                "wear_critical_percent",
-                "wear_critical_percent must be at least wear_warning_percent, which is 101"
-                    .to_owned()
-            )]
-        );
+        let what = "wear_critical_percent must be at least wear_warning_percent, which is 101";
+        let pair = ["wear_critical_percent", "wear_warning_percent"];
+        assert_eq!(told, [(pair, what.to_owned())]);
     }
 }

@@ -46,6 +46,8 @@ const ROWS: &Rows = &[
                 "address", "asking", "counters", "failure", "gpu", "http", "jobs", "memory",
                 "metrics", "next", "state",
             ],
+            &["config/spans"],
+            &["config/enclosures", "config/rates"],
             &["https", "wellness"],
             &["config"],
             &["local"],

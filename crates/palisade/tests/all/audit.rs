@@ -284,15 +284,32 @@ fn sighup_takes_what_can_be_taken_and_says_what_can_not() {
     hangup("the configuration was not taken");
     let (code, said) = alone(&["check-config", config.to_str().expect("text")]);
     assert!(code == Some(2) && said.contains("cors"), "{said}");
+    let at = |line: usize, what: &str| {
+        format!("{}: line {}: {what}", config.display(), old.lines().count() + line)
+    };
+    let bad = "[health]\nlink = \"no\"\nask_every_s = 0\n[[enclosure]]\nname = \"shelf\"\n\
+               slots = 2\ndrives = { \"1\" = \"S1\", \"3\" = \"S2\", \"2\" = \"S1\" }\n";
+    std::fs::write(&config, format!("{old}{bad}")).expect("written");
+    let (code, said) = alone(&["check-config", config.to_str().expect("text")]);
+    let told = [
+        at(2, "link: on or off, not \"no\""),
+        at(3, "ask_every_s must be 1 to 3600, not 0"),
+        at(7, "slot 3 is not one of 1 to 2"),
+        at(7, "drive S1 is in slot 1 of shelf already"),
+    ];
+    assert_eq!((code, said.trim()), (Some(2), told.join("\n").trim()));
+    hangup(&told[0]);
+    std::fs::write(&config, format!("{old}[health]\nask_every_s = 1\n")).expect("written");
+    hangup("taken: health");
     let more = format!("drives = [{}, ", Value::from(other.to_string_lossy()));
     let new = old.replace("drives = [", &more).replace("cores = 1", "cores = 2");
     std::fs::write(&config, new).expect("written");
-    hangup("taken: drives");
+    hangup("taken: drives, health");
     assert!(daemon.said().contains("restart the daemon to take: cores"), "{}", daemon.said());
     let drives = daemon.call(&["drive", "list"])["drives"].to_string();
     assert!(drives.contains("other.raw"), "{drives}");
     let what = lines(&daemon).last().expect("a line")["what"].to_string();
-    assert!(what.contains("taken: drives; restart the daemon to take: cores"), "{what}");
+    assert!(what.contains("taken: drives, health; restart the daemon to take: cores"), "{what}");
     let (code, said) = alone(&["check-config", config.to_str().expect("text")]);
     assert!(code == Some(0) && said.contains("the daemon can use it"), "{said}");
 }
