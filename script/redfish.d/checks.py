@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 
+import hardware
 import library
 import login
 import network
@@ -42,6 +43,7 @@ STEPS = (
     ("service, no array", service.check),
     ("arrays", set_up),
     ("service", service.check),
+    ("hardware", hardware.check),
     ("library", library.check),
     ("utilities", utilities.check),
     ("openstack", openstack.check),

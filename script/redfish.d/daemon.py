@@ -17,9 +17,9 @@ DRIVES = 28
 LIMIT = 120
 
 
-def run(command, **more):
-    """What a command prints; it must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, **more)
+def run(command, limit=LIMIT, **more):
+    """What a command prints; it must succeed within so many seconds."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, **more)
     if done.returncode != 0:
         raise Failure(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
     return done.stdout

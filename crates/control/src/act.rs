@@ -430,6 +430,13 @@ async fn act(
             let view::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
         }
+        Change::LocateDrive { id, on } => {
+            manager.locate_drive(&id, on).await?;
+            Ok(Done::Changed(uri::drive(&id)))
+        }
+        Change::SetDrivePower { id, state } => {
+            manager.set_drive_power(&id, state).await.map(quietly)
+        }
         Change::VerifyLog => verify_log(manager).await,
         Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
         Change::FindDrives { paths } => {

@@ -65,6 +65,7 @@ mod events;
 mod exports;
 pub mod failure;
 mod gpu;
+mod hardware;
 mod holds;
 mod http;
 mod https;

@@ -5,8 +5,10 @@
 //! - Each line says what happened, and what to do: a command that can be typed where there is one.
 //!   `PATH` stands for a drive that only a person can choose.
 
+use core::cmp::Reverse;
 use redfish::view::{
-    self, Array, ArrayState, Error, Hindrance, Next, SlotInfo, SlotState, Task, TaskState,
+    self, Array, ArrayState, Error, Health, Hindrance, KnownDrive, Next, Reason, SlotInfo,
+    SlotState, Task, TaskState,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use units::format_size;
@@ -60,6 +62,32 @@ pub fn next(status: &view::Status, idle: &Idle) -> Vec<Next> {
     all.extend(gpu(status));
     all.extend(status.state.problem.as_ref().map(|problem| kept(&status.state, problem)));
     all
+}
+
+/// What there is to do about drives that are not well, the worst first. A drive that is out of
+/// service is told with its array.
+pub fn unwell(drives: &[KnownDrive]) -> Vec<Next> {
+    let mut all: Vec<&KnownDrive> =
+        drives.iter().filter(|known| known.hardware.health != Health::Ok).collect();
+    all.sort_by_key(|known| Reverse(known.hardware.health));
+    let told = |known: &&KnownDrive| {
+        let path = &known.drive.path;
+        let reasons = &known.hardware.reasons;
+        let more = match reasons.len() {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        match reasons.first() {
+            Some(Reason { what, action, .. }) => {
+                line(format!("drive {path} is not well: {what}{more}"), action.clone())
+            }
+            None => line(
+                format!("drive {path} is not well"),
+                format!("see what it says of itself with: palisade drive show {path}"),
+            ),
+        }
+    };
+    all.iter().map(told).collect()
 }
 
 /// What is kept beside the drives can't be, or not wholly.
@@ -323,6 +351,58 @@ mod tests {
         let all = next(&status(change), &Idle::default());
         assert_eq!(all.len(), 1, "{all:?}");
         (all[0].what.clone(), all[0].action.clone())
+    }
+
+    #[test]
+    fn drives_that_are_not_well_are_told_the_worst_first() {
+        let reason = |what: &str| Reason {
+            rule: "wear".to_owned(),
+            health: Health::Warning,
+            what: what.to_owned(),
+            action: format!("see to {what}"),
+            since: 0,
+        };
+        let drive = |path: &str, health, reasons: &[&str]| KnownDrive {
+            id: path.to_owned(),
+            wwid: None,
+            model: None,
+            is_file: false,
+            drive: view::Drive {
+                path: path.to_owned(),
+                serial: String::new(),
+                bytes: 0,
+                block_bytes: 512,
+                state: view::DriveState::InUse,
+                array: None,
+                slot: None,
+                signature: None,
+                problem: None,
+            },
+            hardware: view::Hardware {
+                health,
+                reasons: reasons.iter().map(|what| reason(what)).collect(),
+                ..view::Hardware::default()
+            }
+            .into(),
+        };
+        let all = unwell(&[
+            drive("/dev/a", Health::Warning, &["wear", "heat", "its link"]),
+            drive("/dev/b", Health::Ok, &[]),
+            drive("/dev/c", Health::Critical, &["its media"]),
+            drive("/dev/d", Health::Warning, &[]),
+        ]);
+        let told: Vec<_> = all.iter().map(|next| (&next.what[..], &next.action[..])).collect();
+        assert_eq!(
+            told,
+            [
+                ("drive /dev/c is not well: its media", "see to its media"),
+                ("drive /dev/a is not well: wear (and 2 more)", "see to wear"),
+                (
+                    "drive /dev/d is not well",
+                    "see what it says of itself with: palisade drive show /dev/d"
+                ),
+            ]
+        );
     }
 
     #[test]

@@ -239,6 +239,8 @@ fn all() -> Vec<Change> {
         job("rebuild", JobAction::Resume),
         job("rebuild", JobAction::Cancel),
         wipe(),
+        Change::LocateDrive { id: "b".to_owned(), on: true },
+        Change::SetDrivePower { id: "b".to_owned(), state: 1 },
         Change::FindDrives { paths: vec!["/dev/9".to_owned()] },
     ]
 }
@@ -259,7 +261,14 @@ fn a_plan_has_the_drives_that_it_is_about() {
         };
         let planned = made(&view(state), &change, looked(Some("swap space"), true));
         let drives = &planned.plan.drives;
-        if matches!(change, Change::Job { .. } | Change::FindDrives { .. }) {
+        let is_of_none = matches!(
+            change,
+            Change::Job { .. }
+                | Change::FindDrives { .. }
+                | Change::LocateDrive { .. }
+                | Change::SetDrivePower { .. }
+        );
+        if is_of_none {
             assert!(drives.is_empty(), "{change:?}");
             continue;
         }

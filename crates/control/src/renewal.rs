@@ -16,6 +16,7 @@
 use crate::convert;
 use crate::counters::Seen;
 use crate::manager::Manager;
+use crate::next;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
@@ -67,12 +68,13 @@ impl Manager {
         let open_metrics = self.metrics.is_open();
         let server = Server { now, confirms, open_metrics, ..self.view().server.clone() };
         let places = convert::places(&told.arrays);
-        let status = self.status_of(&told.arrays);
+        let mut status = self.status_of(&told.arrays);
         let mut drives: Vec<KnownDrive> =
             self.inventory().iter().filter_map(|known| known.described(&places)).collect();
         for known in &mut drives {
             known.hardware = self.wellness.hardware(&known.drive.path).unwrap_or_default();
         }
+        status.next.extend(next::unwell(&drives));
         // In the order of the arrays in the view.
         let mut arrays: Vec<&ArrayStatus> = told.arrays.iter().collect();
         arrays.sort_by_key(|array| (&array.name, array.uuid));

@@ -1,9 +1,12 @@
-//! `palisade drive`: lists, inspects and erases drives.
+//! `palisade drive`: lists, shows, finds, inspects and erases drives.
+
+mod power;
+mod show;
 
 use crate::array::{DONE, absolute, text_of_unreadable};
 use crate::client::{self, Change, Client};
 use crate::confirm::{self, Word};
-use crate::output::{How, Output, Problem, say, state, table};
+use crate::output::{How, Output, Problem, health, say, state, table};
 use crate::status::Named;
 use crate::{complete, fetch, named};
 use clap::Subcommand;
@@ -13,6 +16,7 @@ use control::probe::{self, Unread};
 use core::fmt::Display;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use redfish::messages;
+use redfish::service::uri;
 use redfish::told::Wiped;
 use redfish::view::{self, Answer};
 use serde::Serialize;
@@ -27,6 +31,35 @@ pub enum Command {
     List {
         #[command(flatten)]
         output: Output,
+    },
+    /// Show a drive: its health and why, its place, temperature, wear and life
+    Show {
+        /// Drive: a block device or file; also by serial number, id or ARRAY:SLOT
+        #[arg(add = ArgValueCompleter::new(complete::drives))]
+        drive: PathBuf,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Switch a drive's indicator on or off, to find the drive
+    Locate {
+        /// Drive: a block device or file; also by serial number, id or ARRAY:SLOT
+        #[arg(add = ArgValueCompleter::new(complete::drives))]
+        drive: PathBuf,
+        /// Whether the indicator is to be on
+        switch: Switch,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Show an NVMe drive's power states, or put it in one
+    Power {
+        /// Drive: a block device; also by serial number, id or ARRAY:SLOT
+        #[arg(add = ArgValueCompleter::new(complete::drives))]
+        drive: PathBuf,
+        /// The power state to put it in
+        #[arg(long, value_name = "N")]
+        state: Option<u8>,
+        #[command(flatten)]
+        how: How,
     },
     /// Show the array record on a drive; needs no daemon
     Inspect {
@@ -52,6 +85,15 @@ pub enum Command {
     },
 }
 
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Switch {
+    /// The indicator shines
+    On,
+    /// It does not
+    Off,
+}
+
 /// Carries a command out.
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
@@ -61,6 +103,9 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             output.print(&Answer::new(Drives { drives }), list);
             Ok(())
         }
+        Command::Show { drive, output } => show::run(drive, *output, client).await,
+        Command::Locate { drive, switch, how } => locate(drive, *switch, *how, client).await,
+        Command::Power { drive, state, how } => power::run(drive, *state, *how, client).await,
         Command::Inspect { path, output } => inspect(&here(path, client).await?, *output),
         Command::Wipe { path, yes, overwrite, how } => {
             let named = match overwrite {
@@ -103,10 +148,27 @@ fn list(list: &Drives) -> String {
         };
         let size = format_size(drive.bytes);
         let id = named.id.clone();
-        vec![drive.path.clone(), drive.serial.clone(), size, state(&drive.state), id, what]
+        let (path, serial) = (drive.path.clone(), drive.serial.clone());
+        vec![path, serial, size, state(&drive.state), health(named.health), id, what]
     };
     let rows: Vec<_> = list.drives.iter().map(row).collect();
-    table(&["DRIVE", "SERIAL", "SIZE", "STATE", "ID", "HOLDS"], &rows)
+    table(&["DRIVE", "SERIAL", "SIZE", "STATE", "HEALTH", "ID", "HOLDS"], &rows)
+}
+
+/// Switches a drive's indicator.
+async fn locate(name: &Path, switch: Switch, how: How, client: &Client) -> Result<(), Problem> {
+    let known = named::one(client, name).await?;
+    let on = switch == Switch::On;
+    let body = json!({ "LocationIndicatorActive": on });
+    let change = Change::patch(uri::drive(&known.id), body);
+    if confirm::change(&change, how, client).await?.is_none() {
+        return Ok(());
+    }
+    how.output.print(&DONE, |_| {
+        let word = if on { "on" } else { "off" };
+        format!("the indicator of drive {} is {word}", known.drive.path)
+    });
+    Ok(())
 }
 
 fn not_opened(error: &OpenError) -> Problem {

@@ -213,6 +213,7 @@ mod tests {
         "demo",
         "drive inspect",
         "drive list",
+        "drive show",
         "event list",
         "event watch",
         "explain",

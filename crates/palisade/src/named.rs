@@ -79,6 +79,18 @@ pub async fn path(client: &Client, name: &Path) -> Result<PathBuf, Problem> {
     }
 }
 
+/// The one drive that is named: by what the daemon knows already, else by a look at the path.
+pub async fn one(client: &Client, name: &Path) -> Result<KnownDrive, Problem> {
+    let known = fetch::drives(client).await?;
+    let path = said(name, client);
+    if let Some(own) = known.iter().find(|known| known.drive.path == path) {
+        return Ok(own.clone());
+    }
+    let uris = drives(client, &[name.to_owned()]).await?;
+    let uri = uris.first().ok_or_else(|| read::strange("FindDrives: /Drives"))?;
+    Ok(read::drive(&client.get(uri).await?)?)
+}
+
 /// The URIs of drives that are named.
 async fn drives(client: &Client, said: &[PathBuf]) -> Result<Vec<String>, Problem> {
     let (mut paths, mut found) = (Vec::new(), Vec::new());

@@ -189,6 +189,16 @@ pub fn severity(severity: Severity) -> String {
     coloured(word, colour)
 }
 
+/// The word of a health, coloured by how bad it is.
+pub fn health(health: view::Health) -> String {
+    let colour = match health {
+        view::Health::Ok => Colour::Green,
+        view::Health::Warning => Colour::Yellow,
+        view::Health::Critical => Colour::Red,
+    };
+    coloured(&word_of(&health), colour)
+}
+
 /// A text in a colour, where there are any.
 fn coloured(text: &str, colour: Colour) -> String {
     match colours() {

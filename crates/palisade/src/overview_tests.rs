@@ -34,7 +34,7 @@ fn named(path: &str, serial: &str, state: DriveState) -> Named {
         signature: (state == DriveState::Foreign).then(|| "swap".to_owned()),
         problem: None,
     };
-    Named { id: format!("id-{serial}"), drive }
+    Named { id: format!("id-{serial}"), health: view::Health::Ok, drive }
 }
 
 fn degraded() -> Overview {

@@ -46,6 +46,8 @@ pub struct Overview {
 pub struct Named {
     /// Names it for ever.
     pub id: String,
+    /// How well it is: the worse of what it is as a device and of what the daemon makes of it.
+    pub health: view::Health,
     /// What is known of it.
     #[serde(flatten)]
     pub drive: view::Drive,
@@ -53,7 +55,7 @@ pub struct Named {
 
 impl From<KnownDrive> for Named {
     fn from(known: KnownDrive) -> Self {
-        Self { id: known.id, drive: known.drive }
+        Self { health: known.health(), id: known.id, drive: known.drive }
     }
 }
 

@@ -11,6 +11,7 @@ mod access;
 pub mod bodies;
 mod certificate;
 mod create;
+mod drive;
 mod events;
 mod links;
 mod node;
@@ -112,6 +113,20 @@ pub enum Change {
     },
     /// Erases a drive's records.
     Wipe(view::WipeDrive),
+    /// Switches a drive's indicator.
+    LocateDrive {
+        /// The drive's identifier.
+        id: String,
+        /// Whether it is to be on.
+        on: bool,
+    },
+    /// Puts a drive in a power state.
+    SetDrivePower {
+        /// The drive's identifier.
+        id: String,
+        /// The state's number.
+        state: u8,
+    },
     /// Changes accounts or sessions.
     Access(AccessChange),
     /// Changes the certificate of HTTPS.
@@ -151,6 +166,8 @@ impl Change {
             | Self::CreateExport(_)
             | Self::DeleteExport { .. }
             | Self::Job { .. }
+            | Self::LocateDrive { .. }
+            | Self::SetDrivePower { .. }
             | Self::FindDrives { .. }
             | Self::VerifyLog
             | Self::Certificate(_)
@@ -177,6 +194,8 @@ impl Change {
             | Self::CreateVolumeOnDrives { .. }
             | Self::Job { .. }
             | Self::Wipe(_)
+            | Self::LocateDrive { .. }
+            | Self::SetDrivePower { .. }
             | Self::FindDrives { .. }
             | Self::VerifyLog
             | Self::Certificate(_)
@@ -239,7 +258,9 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
             fields.end()?;
             Ok(Change::VerifyLog)
         }
-        (Method::Post, Resource::Wipe) => wipe(view, found, fields),
+        (Method::Post, Resource::Wipe) => drive::wipe(view, found, fields),
+        (Method::Post, Resource::SetPowerState) => drive::power(view, found, fields),
+        (Method::Patch, Resource::Drive) => drive::locate(view, found, fields),
         (Method::Post, Resource::Suspend) => job(view, found, fields, JobAction::Suspend),
         (Method::Post, Resource::Resume) => job(view, found, fields, JobAction::Resume),
         (Method::Post, Resource::Cancel) => job(view, found, fields, JobAction::Cancel),
@@ -292,6 +313,7 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::Scrub => "PalisadeStoragePool.Scrub",
         Resource::CheckConsistency => "Volume.CheckConsistency",
         Resource::Wipe => "PalisadeDrive.Wipe",
+        Resource::SetPowerState => "PalisadeDrive.SetPowerState",
         Resource::VerifyLog => "PalisadeLogService.Verify",
         Resource::GenerateCsr => "CertificateService.GenerateCSR",
         Resource::ReplaceCertificate => "CertificateService.ReplaceCertificate",
@@ -404,13 +426,6 @@ fn volume(
     };
     fields.end()?;
     Ok(change)
-}
-
-fn wipe(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let known = view.drive(last(found)).ok_or_else(|| nothing(found))?;
-    let overwrite = fields.flag("Overwrite")?;
-    fields.end()?;
-    Ok(Change::Wipe(view::WipeDrive { drive: known.into(), overwrite }))
 }
 
 fn find_drives(mut fields: Fields<'_>) -> Result<Change, Refusal> {

@@ -497,6 +497,38 @@ fn connections_are_deleted_on_their_own_fabric() {
 }
 
 #[test]
+fn a_drives_indicator_and_power_state_are_changed() {
+    let drive = "/redfish/v1/Chassis/local/Drives/a";
+    let locate = |body: &str| ask(Method::Patch, drive, body);
+    for on in [true, false] {
+        let expected = Change::LocateDrive { id: "a".to_owned(), on };
+        assert_eq!(locate(&format!("{{\"LocationIndicatorActive\":{on}}}")), Ok(expected));
+    }
+    let refused = |body: &str| {
+        let refusal = locate(body).expect_err(body);
+        refusal.messages[0].id.rsplit('.').next().map(str::to_owned)
+    };
+    for (body, message) in [
+        ("{}", "EmptyJSON"),
+        ("{\"Oem\":{}}", "PropertyMissing"),
+        ("{\"LocationIndicatorActive\":1}", "PropertyValueTypeError"),
+        ("{\"FirmwareVersion\":\"2\",\"LocationIndicatorActive\":true}", "PropertyNotWritable"),
+        ("{\"Nothing\":1,\"LocationIndicatorActive\":true}", "PropertyUnknown"),
+    ] {
+        assert_eq!(refused(body).as_deref(), Some(message), "{body}");
+    }
+    let action = format!("{drive}/Actions/Oem/PalisadeDrive.SetPowerState");
+    let set = |body: &str| ask(Method::Post, &action, body);
+    let expected = Change::SetDrivePower { id: "a".to_owned(), state: 31 };
+    assert_eq!(set("{\"State\":31}").as_ref(), Ok(&expected));
+    assert!(set("{\"State\":32}").is_err() && set("{}").is_err());
+    assert!(expected.is_noted() && !expected.may_destroy(&view()));
+    assert_eq!(expected.words(&view()), "put drive /dev/a (a) in power state 31");
+    let other = action.replace("/a/", "/none/");
+    assert_eq!(ask(Method::Post, &other, "{\"State\":1}").map_err(|one| one.status), Err(404));
+}
+
+#[test]
 fn drives_and_jobs() {
     let uri = "/redfish/v1/Chassis/local/Drives/a/Actions/Oem/PalisadeDrive.Wipe";
     let wipe = |overwrite| Ok(Change::Wipe(WipeDrive { drive: named("a"), overwrite }));

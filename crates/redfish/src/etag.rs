@@ -10,8 +10,8 @@
 //! - The ETag of a resource is a function of the resource alone.
 //! - Time, progress and I/O change no ETag: a request with `If-Match` fails only where somebody
 //!   changed something, or something happened that a person would want to know first. But the
-//!   progress of a job or of a task changes its own, and so do the values of a report of metrics
-//!   and of a volume's: who reads one again wants nothing else.
+//!   progress of a job or of a task changes its own, and so do the values of a report of metrics,
+//!   of a volume's and of a drive's: who reads one again wants nothing else.
 
 use crate::error::{Base, Refusal};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 34] = [
+pub const MOVING: [&str; 38] = [
     PROPERTY,
     // Time.
     "DateTime",
@@ -63,12 +63,18 @@ pub const MOVING: [&str; 34] = [
     "GPUSharedBytes",
     "GPUKeptBytes",
     "Retries",
+    // What a drive is asked for from time to time, and the power state that it takes by itself.
+    "AskedTime",
+    "SensorCelsius",
+    "WornOutTime",
+    "CurrentState",
     // What data cores did.
     "CoreTimes",
 ];
 
 /// Who reads one of these again wants its progress, or its values, and nothing else.
-const OWN_PROGRESS: [&str; 4] = ["#Job.", "#Task.", "#MetricReport.", "#VolumeMetrics."];
+const OWN_PROGRESS: [&str; 5] =
+    ["#Job.", "#Task.", "#MetricReport.", "#VolumeMetrics.", "#DriveMetrics."];
 
 /// Of a digest so much is written: 96 bits in hexadecimal digits.
 const BYTES: usize = 12;

@@ -60,6 +60,36 @@ fn time_progress_and_counters_change_no_etag() {
 }
 
 #[test]
+fn what_a_drive_says_each_minute_changes_no_etag_but_that_of_its_metrics() {
+    use crate::view::{DrivePower, Hardware, Health, Smart};
+    let mut before = full();
+    let known = before.drives.first_mut().expect("a drive");
+    let (own, metrics) = (uri::drive(&known.id), uri::drive_metrics(&known.id));
+    let mut hardware = Hardware {
+        smart: Some(Smart::default()),
+        power: Some(DrivePower { state: 0, states: Vec::new() }),
+        sensor_celsius: Some(40),
+        asked: Some(1),
+        worn_out: Some(1),
+        ..Hardware::default()
+    };
+    known.hardware = hardware.clone().into();
+    let set = |hardware: &Hardware| {
+        let mut view = before.clone();
+        view.drives[0].hardware = hardware.clone().into();
+        view
+    };
+    hardware.smart = Some(Smart { celsius: Some(41), power_on_hours: 2, ..Smart::default() });
+    hardware.power = Some(DrivePower { state: 3, states: Vec::new() });
+    (hardware.sensor_celsius, hardware.asked, hardware.worn_out) = (Some(41), Some(61), Some(2));
+    let after = set(&hardware);
+    assert_eq!(tag(&before, &own), tag(&after, &own));
+    assert_ne!(tag(&before, &metrics), tag(&after, &metrics));
+    hardware.health = Health::Warning;
+    assert_ne!(tag(&before, &own), tag(&set(&hardware), &own));
+}
+
+#[test]
 fn the_progress_of_a_job_changes_its_etag() {
     let mut before = full();
     let mut job = before.jobs.pop().expect("a job");

@@ -7,6 +7,7 @@
 //! Invariants: temperatures are degrees Celsius, speeds of links megabits or megatransfers per
 //! second, times seconds since 1970. What nobody knows is `None`, never zero.
 
+use crate::view::{DriveState, KnownDrive};
 use serde::{Deserialize, Serialize};
 
 /// How well something is.
@@ -24,6 +25,25 @@ pub enum Health {
     Critical,
 }
 
+impl Health {
+    /// All of them, the best first.
+    pub const ALL: [Self; 3] = [Self::Ok, Self::Warning, Self::Critical];
+
+    /// Its word in Redfish (DSP0268, `Status`).
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "Warning",
+            Self::Critical => "Critical",
+        }
+    }
+
+    /// The health that a word of Redfish stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+}
+
 /// Why a drive is not well.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Reason {
@@ -38,6 +58,31 @@ pub struct Reason {
     pub action: String,
     /// Since when, in seconds since 1970.
     pub since: u64,
+}
+
+impl KnownDrive {
+    /// How well the drive is: the worse of what it is as a device and of what the daemon makes of
+    /// it.
+    pub fn health(&self) -> Health {
+        match self.drive.state {
+            DriveState::Failed | DriveState::Unusable => Health::Critical,
+            DriveState::InUse | DriveState::Found | DriveState::Foreign | DriveState::Free => {
+                self.hardware.health
+            }
+        }
+    }
+}
+
+impl Hardware {
+    /// Whether it is an NVMe drive.
+    pub fn is_nvme(&self) -> bool {
+        self.kind.as_deref() == Some("nvme")
+    }
+
+    /// Its temperature: by its log, else by the kernel's sensor.
+    pub fn celsius(&self) -> Option<i32> {
+        self.smart.as_ref().and_then(|smart| smart.celsius).or(self.sensor_celsius)
+    }
 }
 
 /// A drive as a device.
@@ -112,6 +157,19 @@ pub struct PcieLink {
     pub megatransfers: u32,
     /// What they could be.
     pub max_megatransfers: u32,
+}
+
+impl PcieLink {
+    /// Gigabits per second of all lanes in use, and of those that could be, coding included.
+    pub fn gigabits(&self) -> (f64, f64) {
+        let speed = |lanes: u8, each: u32| f64::from(lanes) * f64::from(each) / 1000.0;
+        (speed(self.lanes, self.megatransfers), speed(self.max_lanes, self.max_megatransfers))
+    }
+
+    /// Whether it is narrower or slower than it could be.
+    pub const fn is_less(&self) -> bool {
+        self.lanes < self.max_lanes || self.megatransfers < self.max_megatransfers
+    }
 }
 
 /// Where a drive is plugged in.

@@ -4,6 +4,10 @@
 //! array's exports are in the order of their numbers, and the first of its jobs that have not
 //! ended are its tasks, in their order; the others wait for these.
 
+mod hardware;
+
+pub use hardware::smart;
+
 use crate::access::{Account, Role};
 use crate::dates;
 use crate::messages::{self, PREFIX};
@@ -245,7 +249,8 @@ pub fn export(connection: &Value) -> Result<Export, Error> {
     oem::of::<oem::Connection>(connection).map(Export::from)
 }
 
-/// A drive, of its resource.
+/// A drive, of its resource. What the drive says of its life is read where its `Metrics` were
+/// fetched with it (`$expand`).
 pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
     let own: oem::Drive = oem::of(resource)?;
     let block = number(resource, "/BlockSizeBytes")?;
@@ -254,7 +259,7 @@ pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
         wwid: own.wwid,
         model: optional(resource, "/Model"),
         is_file: own.is_file,
-        hardware: Default::default(),
+        hardware: hardware::of_drive(resource, own.hardware)?.into(),
         drive: Drive {
             path: own.path,
             serial: optional(resource, "/SerialNumber").unwrap_or_default(),

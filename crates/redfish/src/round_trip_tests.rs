@@ -20,6 +20,11 @@ fn expanded(view: &View, uri: &str) -> Value {
     let mut collection = get(view, uri);
     for one in collection["Members"].as_array_mut().expect("members") {
         *one = get(view, one["@odata.id"].as_str().expect("a link"));
+        // Two levels: metrics of drives are further resources.
+        if let Some(below) = one.get("Metrics").and_then(|link| link["@odata.id"].as_str()) {
+            let metrics = get(view, below);
+            one["Metrics"] = metrics;
+        }
     }
     collection
 }
@@ -116,6 +121,27 @@ fn every_link_leads_to_a_resource_of_the_type_that_the_table_says() {
         .map(|row| row.resource)
         .collect();
     assert_eq!(unreached, []);
+}
+
+/// Set to a folder in which others' tools find resources of a machine that has all that a machine
+/// can have: `redfish/v1/…/index.json`.
+const MOCKUP: &str = "PALISADE_MOCKUP";
+
+/// A machine with a shelf of drives, every resource of which is told in full.
+#[test]
+fn a_machine_with_a_shelf_is_told() {
+    let view = sample::shelf();
+    let found = reached(&view);
+    let metrics = found.keys().filter(|uri| uri.ends_with("/Metrics") && uri.contains("/Drives/"));
+    assert_eq!(metrics.count(), view.drives.len());
+    let Some(folder) = std::env::var_os(MOCKUP) else { return };
+    let is_standard = |uri: &&String| !uri.contains("/Registries") && !uri.contains("/JsonSchemas");
+    for uri in found.keys().filter(is_standard) {
+        let folder = std::path::Path::new(&folder).join(uri.trim_start_matches('/'));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let text = serde_json::to_string_pretty(&found[uri]).expect("encodes");
+        std::fs::write(folder.join("index.json"), text).expect("written");
+    }
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
+#[path = "sample/hardware.rs"]
+mod hardware;
+
+pub use hardware::shelf;
+
 use crate::access::{Role, Session};
 use crate::events::{Event, Policy, Standing, Subscription};
 use crate::view::*;
@@ -134,6 +139,8 @@ pub fn view(seed: u64) -> View {
         https: Arc::new(https(random)),
         counters: Arc::default(),
         events: Arc::new(events(random)),
+        surroundings: Arc::default(),
+        alerts: Arc::default(),
     }
 }
 
@@ -230,7 +237,7 @@ fn drive(random: &mut Random, number: u64) -> KnownDrive {
         wwid: random.maybe(|r| r.pick(&kinds).to_owned()),
         model: random.maybe(Random::text),
         is_file: random.chance(),
-        hardware: Default::default(),
+        hardware: hardware::of_drive(random).into(),
         drive: Drive {
             path: format!("/dev/{}{number}", random.pick(&["nvme", "disk/by-id/ä ", "loop"])),
             serial: random.pick(&["", "S1", "s p%"]).to_owned(),

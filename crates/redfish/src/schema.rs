@@ -49,9 +49,10 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 13] = [
+const OWN: [Own; 14] = [
     own::<oem::Connection>(),
     own::<oem::Drive>(),
+    own::<oem::DriveMetrics>(),
     own::<oem::Endpoint>(),
     own::<oem::EventDestination>(),
     own::<oem::Job>(),

@@ -74,6 +74,7 @@ const ROWS: &Rows = &[
             &[
                 "attending",
                 "changes",
+                "hardware",
                 "planning",
                 "plugging",
                 "reach",

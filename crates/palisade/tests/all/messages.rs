@@ -55,6 +55,8 @@ DriveTwice array create a --level 1 --drives {3} {3}
 OverwriteOther array create a --level 1 --drives {3} {4} --overwrite {5}
 DriveOfArray array create a --level 1 --drives {0} {3}
 DriveHoldsData array create a --level 1 --drives {3} {7}
+DriveNoIndicator drive locate {3} on
+DriveNotNvme drive power {3} --state 1
 DriveTooSmall array create a --level 1 --drives {3} {dir}/small
 ok volume create data/v --size 4M
 ok volume create data/w --size 1M
@@ -208,6 +210,16 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
             "ArrayFound",
             "ArrayDoesNotStart",
         ],
+    ),
+    (
+        "crates/redfish/src/service/drives_tests.rs",
+        "a_reason_is_a_condition_with_a_message_of_the_registry",
+        &["DriveUnwell"],
+    ),
+    (
+        "crates/control/src/hardware_tests.rs",
+        "what_a_drive_can_not_do_is_told_by_name",
+        &["DrivePowerRefused"],
     ),
     (
         "crates/redfish/src/events/between_tests.rs",

@@ -65,6 +65,9 @@ pub struct Body {
 /// So many paths can be looked for at once.
 pub(super) const MOST_PATHS: usize = 4096;
 
+/// The highest number of a power state (NVMe Base 2.0, figure 275: `NPSS`).
+pub(super) const LAST_POWER_STATE: u64 = 31;
+
 /// More drives than any array has.
 pub(super) const MOST_DRIVES: usize = 4096;
 
@@ -404,10 +407,22 @@ pub const BODIES: &[Body] = &[
         &[must("CapacityBytes", BYTES, "The new size.")],
     ),
     act(Resource::CheckConsistency, "Compares the redundancy of the volume's array.", &[]),
+    body(
+        Method::Patch,
+        Resource::Drive,
+        "",
+        "Switches the drive's indicator on or off.",
+        &[must("LocationIndicatorActive", Takes::Truth, "Whether it is to be on.")],
+    ),
     act(
         Resource::Wipe,
         "Erases Palisade's records on the drive.",
         &[may("Overwrite", Takes::Truth, "Erase also what is foreign there, or not known.")],
+    ),
+    act(
+        Resource::SetPowerState,
+        "Puts an NVMe drive in one of its power states.",
+        &[must("State", Takes::Whole(0, LAST_POWER_STATE), "The state's number, from 0.")],
     ),
     act(
         Resource::VerifyLog,

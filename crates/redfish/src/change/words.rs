@@ -71,6 +71,13 @@ impl Change {
                 with(&mut words, *overwrite, "overwrite");
                 words
             }
+            Self::LocateDrive { id, on } => {
+                let word = if *on { "on" } else { "off" };
+                format!("switch {word} the indicator of drive {}", known(view, id))
+            }
+            Self::SetDrivePower { id, state } => {
+                format!("put drive {} in power state {state}", known(view, id))
+            }
             Self::FindDrives { paths } => format!("look for drives: {}", paths.join(", ")),
             Self::VerifyLog => "verify the audit log".to_owned(),
         }
@@ -104,6 +111,11 @@ fn overwriting(drives: &[NamedDrive]) -> String {
 /// A drive by its path, which says where, and its identifier, which says which.
 fn drive(named: &NamedDrive) -> String {
     format!("{} ({})", named.path, named.id)
+}
+
+/// The same of an identifier.
+fn known(view: &View, id: &str) -> String {
+    view.drive(id).map_or_else(|| id.to_owned(), |known| drive(&known.into()))
 }
 
 fn listed(drives: &[NamedDrive]) -> String {

@@ -110,4 +110,20 @@ messages! { DRIVES:
         "add it to `drives` in the configuration, or ask an Administrator to name it",
         "A file can be a drive, too. Which drives the daemon may write is for the configuration to \
          say, and for Administrators.";
+    DRIVE_NO_INDICATOR: "DriveNoIndicator" Failed Daemon [Text("PATH")]
+        "%1 has no indicator that can be switched",
+        "find it by its serial number, or by its slot: palisade drive show %1",
+        "An indicator is switched through the enclosure (SES), or through the slot of PCI Express \
+         (NPEM). Neither is known of this drive, or the daemon may not switch it.";
+    DRIVE_NOT_NVME: "DriveNotNvme" Failed Both [Text("PATH")]
+        "%1 is no NVMe drive, and has no power states",
+        "name an NVMe drive: palisade drive list",
+        "Power states are those of NVMe controllers. A file, a virtual disk or a drive behind \
+         another bus has none that could be set here.";
+    DRIVE_POWER_REFUSED: "DrivePowerRefused" Failed Daemon [Text("PATH"), Text("PROBLEM")]
+        "%1 refused: %2",
+        "see its power states with: palisade drive power %1",
+        "The drive was asked for another power state and is in the same one as before. It may not \
+         have the state, its firmware may not allow the change, or the daemon may not ask drives: \
+         that takes CAP_SYS_ADMIN.";
 }

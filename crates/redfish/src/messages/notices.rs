@@ -121,13 +121,21 @@ notices! { LINES:
          change was made. It was carried out wholly, or not at all.";
 }
 
+notices! { CONDITIONS:
+    DRIVE_UNWELL: "DriveUnwell" Warning [Text("PATH"), Text("WHAT"), Text("RULE")]
+        "drive %1 is not well: %2",
+        "see why with: palisade drive show %1; the rule is %3 of [health] in the configuration",
+        "A health rule found something at the drive, or at the way to it. The condition has a \
+         severity and advice of its own.";
+}
+
 mod events;
 
 pub use events::*;
 
 /// All notices.
 pub fn notices() -> impl Iterator<Item = &'static Notice> {
-    [LINES, EVENTS].into_iter().flatten()
+    [LINES, CONDITIONS, EVENTS].into_iter().flatten()
 }
 
 /// The notice of this name.

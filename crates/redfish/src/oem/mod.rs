@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 mod events;
 mod fabric;
+mod hardware;
 mod log;
 mod manager;
 mod metrics;
@@ -21,11 +22,13 @@ mod words;
 
 pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
+pub use hardware::{DriveMetrics, DrivePower, DrivePowerState, Hardware, PcieLink};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};
 pub use words::{
-    ArrayState, DriveState, Hindrance, JobEnd, SlotState, TaskKind, TaskState, UnreadableReason,
+    ArrayState, DriveState, Health, Hindrance, JobEnd, SlotState, TaskKind, TaskState,
+    UnreadableReason,
 };
 
 /// An object that extends a standard resource.
@@ -309,6 +312,9 @@ pub struct Drive {
     /// Why it can't be used.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+    /// It as a device.
+    #[serde(default)]
+    pub hardware: Hardware,
 }
 
 impl Extension for Drive {

@@ -48,6 +48,38 @@ words! {
     }
 }
 
+/// How well something is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub enum Health {
+    /// Nothing is wrong.
+    #[serde(rename = "OK")]
+    Ok,
+    /// Something should be seen to.
+    Warning,
+    /// Data or service is in danger.
+    Critical,
+}
+
+impl From<view::Health> for Health {
+    fn from(own: view::Health) -> Self {
+        match own {
+            view::Health::Ok => Self::Ok,
+            view::Health::Warning => Self::Warning,
+            view::Health::Critical => Self::Critical,
+        }
+    }
+}
+
+impl From<Health> for view::Health {
+    fn from(own: Health) -> Self {
+        match own {
+            Health::Ok => Self::Ok,
+            Health::Warning => Self::Warning,
+            Health::Critical => Self::Critical,
+        }
+    }
+}
+
 words! {
     /// How a slot is.
     SlotState {

@@ -1,8 +1,13 @@
 //! Drives.
+//!
+//! Invariant: a drive's health is the worse of what it is as a device and of what the daemon makes
+//! of it. The reasons for the former are its conditions.
 
 use super::{Standing, collection, link, links, uri};
+use crate::dates;
+use crate::messages::DRIVE_UNWELL;
 use crate::oem;
-use crate::view::{DriveState, KnownDrive, View};
+use crate::view::{DriveState, Hardware, KnownDrive, Reason, View};
 use serde_json::{Value, json};
 
 pub(super) fn drives(view: &View) -> Value {
@@ -17,19 +22,16 @@ pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
     let here = |path: &Option<String>| path.as_ref() == Some(&drive.path);
     let arrays = view.status.arrays.iter();
     let pools = arrays.filter(|array| array.slots.iter().any(|slot| here(&slot.drive)));
-    let is_nvme = drive.path.starts_with("/dev/nvme");
-    Some(json!({
+    let mut resource = json!({
         "@odata.id": uri,
         "@odata.type": "#Drive.v1_22_0.Drive",
         "Id": id,
         "Name": drive.path,
-        "Status": standing(drive.state).status(),
+        "Status": status(known),
         "Model": known.model,
         "SerialNumber": super::named(&drive.serial),
         "CapacityBytes": drive.bytes,
         "BlockSizeBytes": drive.block_bytes,
-        "Protocol": is_nvme.then_some("NVMe"),
-        "MediaType": is_nvme.then_some("SSD"),
         "Identifiers": identifiers(known),
         "Links": {
             "Chassis": link(uri::CHASSIS),
@@ -38,6 +40,9 @@ pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
         },
         "Actions": {"Oem": {
             "#PalisadeDrive.Wipe": {"target": format!("{uri}/Actions/Oem/PalisadeDrive.Wipe")},
+            "#PalisadeDrive.SetPowerState": {
+                "target": format!("{uri}/Actions/Oem/PalisadeDrive.SetPowerState"),
+            },
         }},
         "Oem": oem::wrapped(&oem::Drive {
             path: drive.path.clone(),
@@ -48,17 +53,94 @@ pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
             slot: drive.slot,
             signature: drive.signature.clone(),
             problem: drive.problem.clone(),
+            hardware: known.hardware.as_ref().into(),
         }),
-    }))
+    });
+    put_device(&mut resource, known);
+    Some(resource)
 }
 
-const fn standing(state: DriveState) -> Standing {
-    match state {
-        DriveState::InUse | DriveState::Foreign | DriveState::Free => Standing::GOOD,
-        DriveState::Found => Standing { state: "StandbyOffline", health: "OK" },
-        DriveState::Failed => Standing { state: "Disabled", health: "Critical" },
-        DriveState::Unusable => Standing { state: "UnavailableOffline", health: "Critical" },
+/// Adds what it is as a device. What nobody knows is left out.
+fn put_device(resource: &mut Value, known: &KnownDrive) {
+    let hardware = &known.hardware;
+    let is_nvme = hardware.is_nvme() || known.drive.path.starts_with("/dev/nvme");
+    super::put(resource, "Protocol", json!(protocol(hardware, is_nvme)));
+    super::put(resource, "MediaType", json!(is_nvme.then_some("SSD")));
+    if let Some(firmware) = &hardware.firmware {
+        super::put(resource, "Revision", json!(firmware));
+        super::put(resource, "FirmwareVersion", json!(firmware));
     }
+    if let Some(link) = &hardware.link {
+        let (negotiated, capable) = link.gigabits();
+        super::put(resource, "NegotiatedSpeedGbs", json!(negotiated));
+        super::put(resource, "CapableSpeedGbs", json!(capable));
+    }
+    if let Some(place) = &hardware.place {
+        super::put(resource, "PhysicalLocation", location(&place.slot));
+    }
+    if let Some(on) = hardware.located {
+        super::put(resource, "LocationIndicatorActive", json!(on));
+    }
+    if let Some(smart) = &hardware.smart {
+        let left = 100 - smart.percentage_used.min(100);
+        super::put(resource, "PredictedMediaLifeLeftPercent", json!(left));
+        super::put(resource, "FailurePredicted", json!(smart.critical_warning & FAILING != 0));
+        super::put(resource, "Metrics", link(uri::drive_metrics(&known.id)));
+    }
+}
+
+/// Of *critical warning* the bits of a drive that is about to fail: too few spares, unreliable,
+/// read-only (NVMe Base 2.0, figure 207).
+const FAILING: u8 = 0b1101;
+
+/// What the drive speaks (DSP0268, `Protocol`).
+fn protocol(hardware: &Hardware, is_nvme: bool) -> Option<&'static str> {
+    match hardware.transport.as_deref() {
+        Some("tcp" | "rdma" | "fc") if is_nvme => Some("NVMeOverFabrics"),
+        _ => is_nvme.then_some("NVMe"),
+    }
+}
+
+/// Where a slot is (DSP0268, `PartLocation`).
+pub(super) fn location(slot: &str) -> Value {
+    let mut part = json!({"LocationType": "Slot", "ServiceLabel": slot});
+    if let Ok(number) = slot.parse::<u32>() {
+        super::put(&mut part, "LocationOrdinalValue", json!(number));
+    }
+    json!({ "PartLocation": part })
+}
+
+fn status(known: &KnownDrive) -> Value {
+    let mut status = standing(known).status();
+    let reasons = &known.hardware.reasons;
+    if !reasons.is_empty() {
+        let all: Vec<Value> = reasons.iter().map(|own| condition(known, own)).collect();
+        super::put(&mut status, "Conditions", Value::Array(all));
+    }
+    status
+}
+
+/// A reason, as `Resource.Condition` has it.
+fn condition(known: &KnownDrive, own: &Reason) -> Value {
+    let args = [&known.drive.path, &own.what, &own.rule];
+    json!({
+        "MessageId": DRIVE_UNWELL.id(),
+        "Message": DRIVE_UNWELL.text(&args),
+        "MessageArgs": args,
+        "Resolution": own.action,
+        "Severity": own.health.word(),
+        "Timestamp": dates::text(own.since),
+    })
+}
+
+fn standing(known: &KnownDrive) -> Standing {
+    let state = match known.drive.state {
+        DriveState::InUse | DriveState::Foreign | DriveState::Free => "Enabled",
+        DriveState::Found => "StandbyOffline",
+        DriveState::Failed => "Disabled",
+        DriveState::Unusable => "UnavailableOffline",
+    };
+    Standing { state, health: known.health().word() }
 }
 
 /// What names a drive for ever, where its WWID is of a kind that Redfish knows: the kernel writes
@@ -98,46 +180,5 @@ fn is_uuid(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::view::Drive;
-
-    fn named(wwid: &str) -> Vec<Value> {
-        let drive = Drive {
-            path: "/dev/a".to_owned(),
-            serial: String::new(),
-            bytes: 0,
-            block_bytes: 0,
-            state: DriveState::Free,
-            array: None,
-            slot: None,
-            signature: None,
-            problem: None,
-        };
-        let (id, wwid) = ("a".to_owned(), Some(wwid.to_owned()));
-        let hardware = Default::default();
-        identifiers(&KnownDrive { id, wwid, model: None, is_file: false, hardware, drive })
-    }
-
-    #[test]
-    fn a_wwid_of_a_known_kind_identifies_the_drive() {
-        for (wwid, name, format) in [
-            ("eui.0025385b01404d3e", "00-25-38-5b-01-40-4d-3e", "EUI"),
-            ("eui.00000000000000018ce38ee2058a8d01", "00000000000000018ce38ee2058a8d01", "NGUID"),
-            ("naa.5000c500a1b2c3d4", "5000c500a1b2c3d4", "NAA"),
-            (
-                "uuid.ba1f1d94-1d0c-4a25-8d55-6f1e4a1f9d10",
-                "ba1f1d94-1d0c-4a25-8d55-6f1e4a1f9d10",
-                "UUID",
-            ),
-        ] {
-            let expected = json!({"DurableName": name, "DurableNameFormat": format});
-            assert_eq!(named(wwid), [expected]);
-        }
-        for wwid in
-            ["", "eui", "eui.", "eui.002538", "naa.x", "uuid.x", "nvme.1234-5678", "t10.a b"]
-        {
-            assert_eq!(named(wwid), [] as [Value; 0], "{wwid}");
-        }
-    }
-}
+#[path = "drives_tests.rs"]
+mod tests;

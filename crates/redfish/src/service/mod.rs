@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 mod accounts;
 mod actions;
 mod certificates;
+mod drive_metrics;
 mod drives;
 mod events;
 mod fabrics;
@@ -33,6 +34,8 @@ mod tasks;
 mod telemetry;
 pub mod uri;
 mod volumes;
+
+pub(crate) use drive_metrics::DATA_UNIT;
 
 /// The resource, if there is one, with its ETag. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
@@ -85,6 +88,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Chassis => Some(machine::chassis(view)),
         R::Drives => Some(drives::drives(view)),
         R::Drive => drives::drive(view, id),
+        R::DriveMetrics => drive_metrics::metrics(view, id),
         R::Managers => Some(machine::managers()),
         R::Manager => Some(machine::manager(view)),
         R::LogServices => Some(logs::services()),

@@ -123,6 +123,11 @@ pub fn drive(id: &str) -> String {
     format!("{DRIVES}/{}", encoded(id))
 }
 
+/// What a drive says of its life, by its identifier.
+pub fn drive_metrics(id: &str) -> String {
+    format!("{}/Metrics", drive(id))
+}
+
 /// A job, by its identifier.
 pub fn job(id: &str) -> String {
     format!("{JOBS}/{}", encoded(id))
