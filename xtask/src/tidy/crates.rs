@@ -6,7 +6,7 @@ use super::scan::{line_of, places, without_tests};
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
-    &["units", "nvme", "redfish"],
+    &["units", "nvme", "redfish", "console"],
     &["io"],
     &["layout", "parity"],
     &["format", "parity-gpu"],
@@ -27,6 +27,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("nbd", &["units", "io", "front"], "a front end sees `io::Blocks`, never the engine"),
     ("nvme-target", &["units", "io", "front", "nvme", "parity"], "a front end sees `io::Blocks`"),
     ("nvme", &[], "it is bytes, of use without a palisade"),
+    ("console", &[], "it is files, and which path leads to which"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "runtime"], "a drive knows nothing of arrays"),
