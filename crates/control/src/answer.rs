@@ -13,6 +13,7 @@
 use crate::act;
 use crate::body::{BODY_BYTES, NOBODYS_BYTES, NoBody};
 use crate::caller::{self, Caller};
+use crate::console;
 use crate::http::{AGAIN, Asked, Takes};
 use crate::login;
 use crate::manager::Manager;
@@ -25,6 +26,7 @@ use crate::watching;
 use hyper::body::Bytes;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LINK, ORIGIN,
+    WWW_AUTHENTICATE,
 };
 use hyper::{Request, Response, StatusCode};
 use redfish::error::{Base, Refusal};
@@ -43,6 +45,14 @@ const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answers a request.
 pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
+    let asked = match page(asked).await {
+        Ok(page) => {
+            manager.metrics.answered(page.status().as_u16());
+            return page;
+        }
+        Err(asked) => asked,
+    };
+    let is_script = console::is_script(asked.headers());
     let path = asked.uri().path();
     let found = match *asked.method() {
         hyper::Method::POST => routes::find_to_create(path),
@@ -59,6 +69,10 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
     };
     manager.metrics.answered(response.status().as_u16());
     let headers = response.headers_mut();
+    if is_script && headers.contains_key(WWW_AUTHENTICATE) {
+        // A browser would open a dialog of its own.
+        headers.insert(WWW_AUTHENTICATE, console::BY_SESSION);
+    }
     if let Some(route) = route {
         if route.privilege(Method::Get) == Some(Privilege::Nobody) {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -69,6 +83,21 @@ pub async fn answer(manager: &Arc<Manager>, asked: Asked) -> Response<Content> {
         }
     }
     response
+}
+
+/// What the console answers, or the request if it is none of its. What comes with it means nothing.
+async fn page(asked: Asked) -> Result<Response<Content>, Asked> {
+    let peer = asked.extensions().get::<Peer>();
+    let page = console::answer(peer, asked.method(), asked.uri().path(), asked.headers());
+    let Some(page) = page else { return Err(asked) };
+    let body = asked.into_body();
+    let mut page = match body.check() {
+        Ok(()) => page,
+        Err(why) => reply::refusal(&no_body(why)),
+    };
+    body.drain().await;
+    page.extensions_mut().insert(Takes(None));
+    Ok(page)
 }
 
 /// What is told and whose memory that takes, or why nothing is.

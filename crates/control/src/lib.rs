@@ -56,6 +56,7 @@ mod changes;
 mod claims;
 pub mod config;
 mod confirm;
+mod console;
 mod connection;
 mod convert;
 mod counters;

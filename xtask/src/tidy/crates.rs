@@ -6,7 +6,7 @@ use super::scan::{line_of, places, without_tests};
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
-    &["units", "nvme", "redfish", "health"],
+    &["units", "nvme", "redfish", "health", "console"],
     &["io"],
     &["layout", "parity"],
     &["format", "parity-gpu"],
@@ -28,6 +28,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("nvme-target", &["units", "io", "front", "nvme", "parity"], "a front end sees `io::Blocks`"),
     ("nvme", &[], "it is bytes, of use without a palisade"),
     ("health", &[], "it is rules for whatever tells of drives"),
+    ("console", &[], "it is files, and which path leads to which"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
     ("drives", &["units", "io", "nvme", "runtime"], "a drive knows nothing of arrays"),

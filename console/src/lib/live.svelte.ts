@@ -1,0 +1,442 @@
+// What the console knows, and keeps up to date: the session, the resources, the values of each
+// second, and how the connection is.
+//
+// States: out (nobody logged in) → must change (the password) or in → out (logged out, or the
+// session has ended; the page stays where it is, and is there again after the next login).
+//
+// Invariants
+// - The token is in this object and in the tab's own store, nowhere else.
+// - While the connection is lost all values stay and are marked as old; nothing is sent but reads.
+
+import { ApiError, Client, ROOT, errorOf } from './http';
+import { Election, type Channel, type Link, type Locks, type Told } from './leader';
+import { absorb, Series, sum, ZERO, type Point, type Totals } from './metrics';
+import { drives, merged, shelves, touched, verdict } from './model';
+import type {
+  Chassis, Condition, Connection, Drive, Fan, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
+  Report, Resource, Sensor, Session, Supply, Volume,
+} from './redfish';
+import { read } from './stream';
+
+const STORAGE = `${ROOT}/Systems/local/Storage/palisade`;
+const KEPT = 'palisade-session';
+/** How long events gather before what they touch is read anew. */
+const GATHER = 100;
+/** The net under the events: everything is read this often. */
+const NET = 60_000;
+
+export const URIS = {
+  pools: `${STORAGE}/StoragePools`,
+  volumes: `${STORAGE}/Volumes`,
+  drives: `${ROOT}/Chassis/local/Drives`,
+  nvme: `${ROOT}/Fabrics/nvme/Connections`,
+  nbd: `${ROOT}/Fabrics/nbd/Connections`,
+  jobs: `${ROOT}/JobService/Jobs`,
+  manager: `${ROOT}/Managers/palisade`,
+  events: `${ROOT}/Managers/palisade/LogServices/Events/Entries`,
+  audit: `${ROOT}/Managers/palisade/LogServices/Audit/Entries`,
+  accounts: `${ROOT}/AccountService/Accounts`,
+  sessions: `${ROOT}/SessionService/Sessions`,
+  find: `${STORAGE}/Actions/Oem/PalisadeStorage.FindDrives`,
+};
+
+interface Kept {
+  token: string;
+  uri: string;
+  user: string;
+  role: string;
+}
+
+interface Around {
+  chassis: Chassis[];
+  sensors: Sensor[];
+  fans: Fan[];
+  supplies: Supply[];
+  ports: Port[];
+  conditions: Condition[];
+}
+
+const NOTHING: Around = {
+  chassis: [], sensors: [], fans: [], supplies: [], ports: [], conditions: [],
+};
+
+class Live {
+  readonly client = new Client();
+
+  // Who is here.
+  user = $state<string | null>(null);
+  role = $state('');
+  privileges = $state<string[]>([]);
+  mustChange = $state(false);
+  /** Why one has to log in again. */
+  notice = $state('');
+
+  // How the connection is.
+  link = $state<Link>('connecting');
+  isReachable = $state(true);
+  lostAt = $state<number | null>(null);
+  now = $state(Date.now());
+
+  // Resources.
+  isLoaded = $state(false);
+  pools = $state.raw<Pool[]>([]);
+  drivesOf = $state.raw<Drive[]>([]);
+  volumes = $state.raw<Volume[]>([]);
+  connections = $state.raw<Connection[]>([]);
+  jobs = $state.raw<Job[]>([]);
+  manager = $state.raw<Manager | null>(null);
+  log = $state.raw<LogEntry[]>([]);
+  around = $state.raw<Around>(NOTHING);
+  /** What a screen reader is told: the last grave event. */
+  spoken = $state('');
+
+  // Values of each second.
+  points = $state.raw<Point[]>([]);
+  totals = $state.raw<ReadonlyMap<string, Totals>>(new Map());
+  watched = $state.raw<Point[]>([]);
+
+  drives = $derived(drives(this.drivesOf, this.pools));
+  shelves = $derived(shelves(this.drives, this.around.chassis));
+  verdict = $derived(verdict(this.pools, this.drives, this.connections, this.manager));
+  isLost = $derived(this.user !== null && (this.link === 'lost' || !this.isReachable));
+
+  #session: Kept | null = null;
+  #election: Election | null = null;
+  #totals = new Map<string, Totals>();
+  #series = new Series();
+  #one: { subject: string; series: Series } | null = null;
+  #closing: ReturnType<typeof setTimeout> | undefined;
+  #wanted = new Set<string>();
+  #reading = false;
+  #gathering: ReturnType<typeof setTimeout> | undefined;
+  #timers: ReturnType<typeof setInterval>[] = [];
+
+  constructor() {
+    this.client.onExpired = () => this.#out('Your session has ended. Log in to go on where you were.');
+    this.client.onReach = (is) => {
+      this.isReachable = is;
+      this.#mark();
+    };
+  }
+
+  can(privilege: string): boolean {
+    return this.privileges.includes(privilege);
+  }
+
+  /** May change arrays, volumes and exports. */
+  get mayChange(): boolean {
+    return this.can('ConfigureComponents');
+  }
+
+  /** Goes on with the session that this tab had. */
+  async resume(): Promise<void> {
+    const text = sessionStorage.getItem(KEPT);
+    if (!text) return;
+    try {
+      const kept = JSON.parse(text) as Kept;
+      this.client.token = kept.token;
+      this.#session = kept;
+      await this.#enter(kept);
+    } catch (error) {
+      // Its end was told already; what can't be reached is tried again.
+      if (error instanceof ApiError && error.isUnreachable && this.#session) {
+        setTimeout(() => void this.resume(), 2000);
+      }
+    }
+  }
+
+  async logIn(user: string, password: string): Promise<void> {
+    this.client.forget();
+    const body = { UserName: user, Password: password };
+    let answer;
+    try {
+      answer = await this.client.change('POST', URIS.sessions, body);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) {
+        throw new ApiError(401, error.id, 'User or password is wrong.', '');
+      }
+      throw error;
+    }
+    const session = answer.body as Session;
+    if (!answer.token) throw errorOf(answer.status, null);
+    this.client.token = answer.token;
+    const uri = answer.location ?? session['@odata.id'];
+    const kept = { token: answer.token, uri, user: session.UserName, role: session.Roles?.[0] ?? '' };
+    this.#session = kept;
+    sessionStorage.setItem(KEPT, JSON.stringify(kept));
+    await this.#enter(kept);
+  }
+
+  /** A new password ends all sessions of the account: a new one is begun with it. */
+  async changePassword(password: string): Promise<void> {
+    const user = this.#session?.user ?? '';
+    const uri = `${URIS.accounts}/${encodeURIComponent(user)}`;
+    await this.client.change('PATCH', uri, { Password: password });
+    await this.logIn(user, password);
+  }
+
+  async logOut(): Promise<void> {
+    const uri = this.#session?.uri;
+    try {
+      if (uri) await this.client.change('DELETE', uri);
+    } catch {
+      // The session ends by itself; here it is forgotten in any case.
+    }
+    this.#out('');
+  }
+
+  async #enter(kept: Kept): Promise<void> {
+    try {
+      const role = await this.client.get<{ AssignedPrivileges?: string[] }>(
+        `${ROOT}/AccountService/Roles/${encodeURIComponent(kept.role)}`,
+      );
+      this.privileges = role.AssignedPrivileges ?? [];
+      this.mustChange = false;
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      this.mustChange = true;
+    }
+    this.role = kept.role;
+    this.user = kept.user;
+    this.notice = '';
+    if (!this.mustChange) this.#begin(kept.user);
+  }
+
+  #out(notice: string): void {
+    sessionStorage.removeItem(KEPT);
+    this.client.forget();
+    this.#session = null;
+    this.#election?.end();
+    this.#election = null;
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#timers = [];
+    this.#totals.clear();
+    this.#series = new Series();
+    this.#wanted.clear();
+    this.user = null;
+    this.privileges = [];
+    this.mustChange = false;
+    this.isLoaded = false;
+    this.pools = [];
+    this.drivesOf = [];
+    this.volumes = [];
+    this.connections = [];
+    this.jobs = [];
+    this.manager = null;
+    this.log = [];
+    this.around = NOTHING;
+    this.points = [];
+    this.notice = notice;
+    this.link = 'connecting';
+    this.isReachable = true;
+    this.lostAt = null;
+  }
+
+  #begin(user: string): void {
+    this.#election?.end();
+    const name = `palisade-stream:${user}`;
+    const election = new Election(name, {
+      channel: new BroadcastChannel(name) as unknown as Channel,
+      locks: (navigator.locks ?? null) as unknown as Locks | null,
+      read: (signal, tell) =>
+        read(
+          { headers: () => this.client.headers(), expired: () => this.client.onExpired() },
+          signal,
+          tell,
+        ),
+      take: (told) => this.#take(told),
+    });
+    this.#election = election;
+    void election.run();
+    this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around');
+    void this.#firstTotals();
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#timers = [
+      setInterval(() => (this.now = Date.now()), 1000),
+      setInterval(() => {
+        if (!document.hidden) {
+          this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'around');
+        }
+      }, NET),
+    ];
+  }
+
+  /** Reports hold what changed: the totals before come by a read. */
+  async #firstTotals(): Promise<void> {
+    for (const name of ['Volumes', 'Drives']) {
+      try {
+        const uri = `${ROOT}/TelemetryService/MetricReports/${name}`;
+        absorb(this.#totals, (await this.client.get<Report>(uri)).MetricValues ?? []);
+      } catch {
+        // The stream gives them all each minute.
+      }
+    }
+  }
+
+  #take(told: Told): void {
+    if (told.kind === 'state') {
+      const wasLost = this.link === 'lost';
+      this.link = told.link;
+      this.#mark();
+      if (told.link === 'live' && wasLost) {
+        this.#series.restart();
+        this.#one?.series.restart();
+        this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around');
+        void this.#firstTotals();
+      }
+      return;
+    }
+    if (told.kind !== 'data') return;
+    if (this.link !== 'live') {
+      this.link = 'live';
+      this.#mark();
+    }
+    let body: { Events?: RedfishEvent[] } & Partial<Report>;
+    try {
+      body = JSON.parse(told.data);
+    } catch {
+      return;
+    }
+    if (body.Events) for (const event of body.Events) this.#event(event);
+    else if (body.MetricValues) this.#report(body as Report);
+  }
+
+  #mark(): void {
+    const isLost = this.link === 'lost' || !this.isReachable;
+    if (!isLost) this.lostAt = null;
+    else this.lostAt ??= Date.now();
+  }
+
+  #event(event: RedfishEvent): void {
+    const severity = event.Severity ?? event.MessageSeverity;
+    if (severity === 'Critical' || severity === 'Warning') {
+      this.spoken = `${severity}: ${event.Message ?? ''}`;
+    }
+    this.want('log', ...touched(event.OriginOfCondition?.['@odata.id']));
+  }
+
+  #report(report: Report): void {
+    absorb(this.#totals, report.MetricValues ?? []);
+    if (report['@odata.id'].endsWith('/Jobs') && (report.MetricValues?.length ?? 0) > 0) this.want('jobs');
+    const at = Date.parse(report.Timestamp ?? '') / 1000;
+    if (!Number.isFinite(at)) return;
+    // The reports of one second come together: it is closed once they have.
+    clearTimeout(this.#closing);
+    this.#closing = setTimeout(() => this.#close(at), 40);
+  }
+
+  #close(at: number): void {
+    this.#series.close(at, sum(this.#totals));
+    this.points = [...this.#series.points];
+    this.totals = new Map(this.#totals);
+    if (this.#one) {
+      this.#one.series.close(at, this.#totals.get(this.#one.subject) ?? ZERO);
+      this.watched = [...this.#one.series.points];
+    }
+  }
+
+  /** Keeps the values of one volume or slot while a page shows them. */
+  watch(subject: string | null): void {
+    if (this.#one?.subject === subject) return;
+    this.#one = subject ? { subject, series: new Series() } : null;
+    this.watched = [];
+  }
+
+  /** Has these read anew, soon, together. */
+  want(...names: string[]): void {
+    for (const name of names) this.#wanted.add(name);
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      void this.#readWanted();
+    }, GATHER);
+  }
+
+  async #readWanted(): Promise<void> {
+    if (this.#reading || !this.#session || this.#wanted.size === 0) return;
+    this.#reading = true;
+    const names = [...this.#wanted];
+    this.#wanted.clear();
+    try {
+      await Promise.all(names.map((name) => this.#read(name)));
+      this.isLoaded = true;
+    } catch (error) {
+      for (const name of names) this.#wanted.add(name);
+      if (this.#session && error instanceof ApiError && error.status !== 401) {
+        setTimeout(() => this.want(), 2000);
+      }
+    } finally {
+      this.#reading = false;
+      if (this.isReachable && this.#wanted.size > 0) this.want();
+    }
+  }
+
+  async #read(name: string): Promise<void> {
+    const { client } = this;
+    switch (name) {
+      case 'pools':
+        this.pools = merged(this.pools, await client.all<Pool>(URIS.pools));
+        break;
+      case 'drives':
+        this.drivesOf = merged(this.drivesOf, await client.all<Drive>(URIS.drives));
+        break;
+      case 'volumes':
+        this.volumes = merged(this.volumes, await client.all<Volume>(URIS.volumes));
+        break;
+      case 'connections': {
+        const both = [client.all<Connection>(URIS.nvme), client.all<Connection>(URIS.nbd)];
+        this.connections = merged(this.connections, (await Promise.all(both)).flat());
+        break;
+      }
+      case 'jobs':
+        this.jobs = merged(this.jobs, await client.all<Job>(URIS.jobs));
+        break;
+      case 'manager':
+        this.manager = await client.get<Manager>(URIS.manager);
+        break;
+      case 'log': {
+        const page = await client.get<{ Members?: LogEntry[] }>(`${URIS.events}?$top=100`);
+        this.log = merged(this.log, page.Members ?? []);
+        break;
+      }
+      case 'around':
+        this.around = await this.#readAround();
+        break;
+    }
+  }
+
+  /** What is around the drives, as far as this daemon tells. */
+  async #readAround(): Promise<Around> {
+    const { client } = this;
+    const root = await client.get<{ ServiceConditions?: { '@odata.id': string } }>(ROOT);
+    const all = await client.all<Chassis>(`${ROOT}/Chassis`);
+    const local = all.find((own) => own.Id === 'local');
+    const list = async <T extends Resource>(uri: string | undefined): Promise<T[]> => {
+      if (!uri) return [];
+      try {
+        return await client.all<T>(uri);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) return [];
+        throw error;
+      }
+    };
+    const system = await client.get<{ EthernetInterfaces?: { '@odata.id': string } }>(
+      `${ROOT}/Systems/local`,
+    );
+    const under = async <T extends Resource>(uri: string | undefined, key: string): Promise<T[]> => {
+      const found = uri ? await client.find<Record<string, { '@odata.id'?: string }>>(uri) : null;
+      return list<T>(found?.[key]?.['@odata.id']);
+    };
+    const conditions = root.ServiceConditions
+      ? await client.find<{ Conditions?: Condition[] }>(root.ServiceConditions['@odata.id'])
+      : null;
+    const [sensors, fans, supplies, ports] = await Promise.all([
+      list<Sensor>(local?.Sensors?.['@odata.id']),
+      under<Fan>(local?.ThermalSubsystem?.['@odata.id'], 'Fans'),
+      under<Supply>(local?.PowerSubsystem?.['@odata.id'], 'PowerSupplies'),
+      list<Port>(system.EthernetInterfaces?.['@odata.id']),
+    ]);
+    return { chassis: all, sensors, fans, supplies, ports, conditions: conditions?.Conditions ?? [] };
+  }
+}
+
+export const live = new Live();

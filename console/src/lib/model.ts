@@ -1,0 +1,360 @@
+// What the pages show, made of the daemon's resources. Pure.
+
+import type {
+  Chassis, Connection, Drive, DriveState, Health, Job, Manager, Pool, Slot,
+} from './redfish';
+
+/** How something is, for its colour and its shape. The word says the same. */
+export type Tone = 'good' | 'busy' | 'warn' | 'bad' | 'off' | 'plain';
+
+export interface Word {
+  text: string;
+  tone: Tone;
+}
+
+export const SLOTS: Record<Slot['State'], Word> = {
+  InSync: { text: 'in sync', tone: 'good' },
+  Rebuilding: { text: 'rebuilding', tone: 'busy' },
+  Failed: { text: 'failed', tone: 'bad' },
+  Missing: { text: 'missing', tone: 'bad' },
+};
+
+export const ARRAYS: Record<Pool['Oem']['Palisade']['State'], Word> = {
+  Optimal: { text: 'optimal', tone: 'good' },
+  Degraded: { text: 'degraded', tone: 'warn' },
+  Failed: { text: 'failed', tone: 'bad' },
+  Stopped: { text: 'stopped', tone: 'off' },
+};
+
+export const DRIVES: Record<DriveState, Word> = {
+  InUse: { text: 'in use', tone: 'good' },
+  Found: { text: 'of a stopped array', tone: 'off' },
+  Failed: { text: 'failed', tone: 'bad' },
+  Foreign: { text: 'holds other data', tone: 'warn' },
+  Free: { text: 'free', tone: 'plain' },
+  Unusable: { text: 'unusable', tone: 'bad' },
+};
+
+export const HEALTHS: Record<Health, Word> = {
+  OK: { text: 'OK', tone: 'good' },
+  Warning: { text: 'warning', tone: 'warn' },
+  Critical: { text: 'critical', tone: 'bad' },
+};
+
+export function health(value: Health | null | undefined): Word {
+  return (value && HEALTHS[value]) || { text: 'not known', tone: 'off' };
+}
+
+const UNKNOWN: Word = { text: 'not known', tone: 'off' };
+
+export function idOf(ref: { '@odata.id': string } | undefined): string {
+  return decodeURIComponent(ref?.['@odata.id'].split('/').pop() ?? '');
+}
+
+/** A path of a page, with an identifier in it. */
+export function page(start: string, id: string): string {
+  return `${start}/${encodeURIComponent(id)}`;
+}
+
+/** A drive as the pages show it: by the array's word, if it is in one. */
+export interface DriveView {
+  drive: Drive;
+  word: Word;
+  /** The array's slot, if the drive is in one. */
+  pool: Pool | null;
+  slot: Slot | null;
+  /** Its name in short: what its path ends with. */
+  short: string;
+  health: Word;
+}
+
+export function drives(all: Drive[], pools: Pool[]): DriveView[] {
+  const places = new Map<string, [Pool, Slot]>();
+  for (const pool of pools) {
+    for (const slot of pool.Oem.Palisade.Slots) {
+      if (slot.Drive) places.set(slot.Drive['@odata.id'], [pool, slot]);
+    }
+  }
+  const byName = new Map(pools.map((pool) => [pool.Name, pool]));
+  /** A slot that names no drive may be named by the drive that was taken out of it. */
+  const named = (own: Drive['Oem']['Palisade']): [Pool, Slot] | undefined => {
+    const pool = byName.get(own.Array ?? '');
+    const slot = pool?.Oem.Palisade.Slots.find((found) => found.Slot === own.Slot);
+    return pool && slot && !slot.Drive ? [pool, slot] : undefined;
+  };
+  return all.map((drive) => {
+    const own = drive.Oem.Palisade;
+    const [pool, slot] = places.get(drive['@odata.id']) ?? named(own) ?? [null, null];
+    let word = DRIVES[own.State] ?? UNKNOWN;
+    if (slot && pool?.Oem.Palisade.State !== 'Stopped') word = SLOTS[slot.State] ?? UNKNOWN;
+    const short = own.Path.split('/').pop() || drive.Name;
+    return { drive, word, pool, slot, short, health: health(drive.Status?.Health) };
+  });
+}
+
+/** A bay of the shelf. */
+export interface Bay {
+  /** Its number or label. */
+  label: string;
+  view: DriveView | null;
+  located: boolean;
+}
+
+export interface ShelfView {
+  id: string;
+  name: string;
+  model: string;
+  columns: number;
+  bays: Bay[];
+  modules: { name: string; ports: string[] }[];
+  /** Whether the system or the configuration knows the enclosure; else the row is only a row. */
+  isReal: boolean;
+}
+
+/** The accessible name of a bay. */
+export function bayName(bay: Bay): string {
+  return `Slot ${bay.label}: ${bay.view ? bay.view.word.text : 'empty'}`;
+}
+
+function label(view: DriveView): string | null {
+  const place = view.drive.PhysicalLocation?.PartLocation;
+  if (place?.ServiceLabel) return place.ServiceLabel;
+  return place?.LocationOrdinalValue == null ? null : String(place.LocationOrdinalValue);
+}
+
+function bySlot(a: Bay, b: Bay): number {
+  return a.label.localeCompare(b.label, 'en', { numeric: true });
+}
+
+/** Enclosures with their bays; drives of none stand in a row behind them. */
+export function shelves(all: DriveView[], chassis: Chassis[]): ShelfView[] {
+  const left = new Map(all.map((view) => [view.drive['@odata.id'], view]));
+  const byId = new Map(all.map((view) => [view.drive.Id, view]));
+  const found: ShelfView[] = [];
+  for (const own of chassis) {
+    const told = own.Oem?.Palisade;
+    const inside = all.filter((view) => {
+      const named = view.drive.Oem.Palisade.Hardware?.Enclosure;
+      return named !== undefined && (named === own.Id || named === own.Name);
+    });
+    if (!told?.Slots?.length && inside.length === 0) continue;
+    const bays = new Map<string, Bay>();
+    for (const slot of told?.Slots ?? []) {
+      const uri = typeof slot.Drive === 'string' ? slot.Drive : slot.Drive?.['@odata.id'];
+      const view = (uri && (left.get(uri) ?? byId.get(uri))) || null;
+      if (view) left.delete(view.drive['@odata.id']);
+      const text = String(slot.Slot);
+      bays.set(text, { label: text, view, located: slot.Located === true });
+    }
+    for (const view of inside) {
+      if (!left.delete(view.drive['@odata.id'])) continue;
+      const text = label(view) ?? String(bays.size + 1);
+      bays.set(text, { label: text, view, located: view.drive.LocationIndicatorActive === true });
+    }
+    const list = [...bays.values()].sort(bySlot);
+    const columns = told?.Columns || Math.min(24, list.length);
+    const modules = (told?.Modules ?? []).map((module) => ({ name: module.Name, ports: module.Ports }));
+    const model = own.Model ?? '';
+    found.push({ id: own.Id, name: own.Name, model, columns, bays: list, modules, isReal: true });
+  }
+  const rest = [...left.values()];
+  if (rest.length > 0 || found.length === 0) {
+    const bays = rest.map((view, at) => ({
+      label: label(view) ?? String(at + 1),
+      view,
+      located: view.drive.LocationIndicatorActive === true,
+    }));
+    const name = found.length > 0 ? 'Other drives' : 'Drives of this machine';
+    const columns = Math.min(24, Math.max(bays.length, 1));
+    found.push({ id: '-', name, model: '', columns, bays, modules: [], isReal: false });
+  }
+  return found;
+}
+
+/** What is grave, in words, the gravest first. */
+export interface Trouble {
+  tone: Tone;
+  what: string;
+  action: string;
+  page: string | null;
+}
+
+/** The page of a resource, if it has one. */
+export function pageOf(uri: string | undefined): string | null {
+  if (!uri) return null;
+  const part = /\/(StoragePools|Drives|Volumes|Connections|Jobs|Endpoints|Accounts|Sessions|EthernetInterfaces)(?:\/([^/#]+))?/.exec(uri);
+  if (!part) return null;
+  const [, kind, id] = part;
+  switch (kind) {
+    case 'StoragePools': return id ? `/arrays/${id}` : '/arrays';
+    case 'Drives': return id ? `/drives/${id}` : '/shelf';
+    case 'Volumes': return '/volumes';
+    case 'Jobs': return '/jobs';
+    case 'EthernetInterfaces': return '/ports';
+    case 'Accounts':
+    case 'Sessions': return '/accounts';
+    default: return '/exports';
+  }
+}
+
+const RANK: Record<Tone, number> = { bad: 0, warn: 1, busy: 2, off: 3, plain: 4, good: 5 };
+
+/** The gravest of some tones. */
+export function worst(tones: Tone[]): Tone {
+  return tones.reduce<Tone>((worst, tone) => (RANK[tone] < RANK[worst] ? tone : worst), 'good');
+}
+
+/** How the whole is, and why. */
+export function verdict(
+  pools: Pool[],
+  all: DriveView[],
+  connections: Connection[],
+  manager: Manager | null,
+): { word: Word; reasons: Trouble[] } {
+  const reasons: Trouble[] = [];
+  for (const pool of pools) {
+    const own = pool.Oem.Palisade;
+    const at = page('/arrays', pool.Id);
+    if (own.State === 'Failed' || own.State === 'Degraded') {
+      const gone = own.Slots.filter((slot) => slot.State !== 'InSync');
+      const list = gone.map((slot) => `slot ${slot.Slot} ${SLOTS[slot.State].text}`).join(', ');
+      const tone = own.State === 'Failed' ? 'bad' : 'warn';
+      const what = `Array ${pool.Name} is ${ARRAYS[own.State].text}${list ? `: ${list}` : ''}`;
+      reasons.push({ tone, what, action: '', page: at });
+    }
+    if (own.Problem) {
+      reasons.push({ tone: 'warn', what: `Array ${pool.Name}: ${own.Problem}`, action: '', page: at });
+    }
+    const lost = (own.Unreadable ?? []).reduce((sum, part) => sum + part.LengthBytes, 0);
+    if (lost > 0) {
+      const what = `Array ${pool.Name} has ranges that can’t be read`;
+      reasons.push({ tone: 'bad', what, action: '', page: at });
+    }
+  }
+  for (const view of all) {
+    // Its array says that already.
+    if (view.word.tone === 'bad' && view.drive.Oem.Palisade.Array) continue;
+    if (view.health.tone !== 'warn' && view.health.tone !== 'bad') continue;
+    const why = view.drive.Status?.Conditions?.[0];
+    const own = view.drive.Oem.Palisade;
+    const what = `Drive ${view.short}: ${why?.Message ?? own.Problem ?? view.word.text}`;
+    const at = page('/drives', view.drive.Id);
+    reasons.push({ tone: view.health.tone, what, action: why?.Resolution ?? '', page: at });
+  }
+  for (const connection of connections) {
+    const own = connection.Oem.Palisade;
+    if (own.Serving) continue;
+    const what = `Export ${connection.Name} of ${own.Array}/${own.Volume} is not served`;
+    reasons.push({ tone: 'warn', what: own.Problem ? `${what}: ${own.Problem}` : what, action: '', page: '/exports' });
+  }
+  const next = manager?.Oem?.Palisade?.Next ?? [];
+  const tone = worst(reasons.map((own) => own.tone));
+  const text = { bad: 'Critical', warn: 'Needs attention' }[tone as string] ?? 'All is well';
+  reasons.sort((a, b) => RANK[a.tone] - RANK[b.tone]);
+  if (reasons.length === 0 && next.length > 0) {
+    return { word: { text: 'All data is well', tone: 'good' }, reasons };
+  }
+  return { word: { text, tone }, reasons };
+}
+
+/** Bytes that arrays offer, that volumes take, and that free drives hold. */
+export function capacity(pools: Pool[], all: DriveView[]): { total: number; used: number; free: number; spare: number } {
+  let [total, used] = [0, 0];
+  for (const pool of pools) {
+    total += pool.Capacity?.Data?.AllocatedBytes ?? 0;
+    used += pool.Capacity?.Data?.ConsumedBytes ?? 0;
+  }
+  const spare = all
+    .filter((view) => view.drive.Oem.Palisade.State === 'Free')
+    .reduce((sum, view) => sum + view.drive.CapacityBytes, 0);
+  return { total, used, free: total - used, spare };
+}
+
+/** A job's word. */
+export function jobWord(job: Job): Word {
+  const own = job.Oem.Palisade;
+  if (own.End) {
+    return {
+      Completed: { text: 'completed', tone: 'good' as const },
+      Cancelled: { text: 'cancelled', tone: 'off' as const },
+      Interrupted: { text: 'interrupted', tone: 'warn' as const },
+    }[own.End];
+  }
+  if (own.Waiting) return { text: 'waits', tone: 'off' };
+  return {
+    Running: { text: 'running', tone: 'busy' as const },
+    Stuck: { text: 'stuck', tone: 'warn' as const },
+    Paused: { text: 'paused', tone: 'off' as const },
+  }[own.State];
+}
+
+/** Drives that redundancy covers for a level, and data strips of a stripe. */
+export function geometry(level: string, n: number): { parity: number; copies: number; groups: number } {
+  if (level === '5') return { parity: 1, copies: 1, groups: 1 };
+  if (level === '6') return { parity: 2, copies: 1, groups: 1 };
+  if (level === '1') return { parity: 0, copies: n, groups: 1 };
+  if (level === '10') return { parity: 0, copies: 2, groups: n / 2 };
+  return { parity: 0, copies: 1, groups: 1 };
+}
+
+/** Levels that so many drives can make, with what they offer of the smallest drive. */
+export function levels(n: number): { level: string; name: string; share: number; survives: string }[] {
+  const all = [
+    { level: '0', name: 'RAID 0', share: n, survives: 'no drive may fail', fits: n >= 2 },
+    { level: '1', name: 'RAID 1', share: 1, survives: 'all but one may fail', fits: n >= 2 },
+    { level: '5', name: 'RAID 5', share: n - 1, survives: 'any one drive may fail', fits: n >= 3 },
+    { level: '6', name: 'RAID 6', share: n - 2, survives: 'any two drives may fail', fits: n >= 4 },
+    { level: '10', name: 'RAID 10', share: n / 2, survives: 'one drive of each pair may fail', fits: n >= 4 && n % 2 === 0 },
+  ];
+  return all.filter((own) => own.fits).map(({ fits: _, ...own }) => own);
+}
+
+/** The command that connects a host to an export; none where the export has no subsystem. */
+export function connectLine(connection: Connection, host?: string): string | null {
+  const own = connection.Oem.Palisade;
+  if (!own.Subsystem) return null;
+  const listener = (own.Advertise?.[0] ?? own.Listeners[0]) || '';
+  const at = listener.lastIndexOf(':');
+  if (at < 0) return null;
+  const address = listener.slice(0, at).replace(/^\[|\]$/g, '');
+  const name = host ?? own.Hosts?.[0];
+  const line = `nvme connect -t tcp -a ${address} -s ${listener.slice(at + 1)} -n ${own.Subsystem}`;
+  return name ? `${line} -q ${name}` : line;
+}
+
+/** Which of the things held change with a resource: names of the store's collections. */
+export function touched(uri: string | undefined): string[] {
+  const path = uri ?? '';
+  if (path.includes('/StoragePools')) return ['pools', 'drives', 'volumes', 'jobs', 'manager'];
+  if (path.includes('/Drives')) return ['drives', 'pools', 'manager'];
+  if (path.includes('/Volumes')) return ['volumes', 'pools', 'manager'];
+  if (path.includes('/Connections')) return ['connections', 'volumes', 'manager'];
+  if (path.includes('/Endpoints')) return ['connections'];
+  if (path.includes('/Jobs')) return ['jobs', 'pools', 'drives', 'manager'];
+  if (path.includes('/Chassis') || path.includes('/EthernetInterfaces')) return ['around', 'manager'];
+  if (path.includes('/AccountService') || path.includes('/SessionService')) return [];
+  if (path.includes('/EventService')) {
+    return ['pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'around', 'log'];
+  }
+  return ['manager'];
+}
+
+/** New members, but the old object where it is the same: pages draw anew only what changed. */
+export function merged<T extends { '@odata.id': string; '@odata.etag'?: string }>(
+  before: T[],
+  now: T[],
+): T[] {
+  const old = new Map(before.map((own) => [own['@odata.id'], own]));
+  let isSame = before.length === now.length;
+  const list = now.map((own, at) => {
+    const known = old.get(own['@odata.id']);
+    // ETags do not count counters and progress: what may differ in them is compared.
+    const kept =
+      known && known['@odata.etag'] === own['@odata.etag'] && JSON.stringify(known) === JSON.stringify(own)
+        ? known
+        : own;
+    if (kept !== before[at]) isSame = false;
+    return kept;
+  });
+  return isSame ? before : list;
+}

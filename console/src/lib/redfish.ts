@@ -1,0 +1,318 @@
+// The parts of the daemon's resources that the console reads. Whatever may be absent is optional:
+// older daemons and smaller machines say less.
+
+export interface Ref {
+  '@odata.id': string;
+}
+
+export interface Resource extends Ref {
+  '@odata.etag'?: string;
+  Id: string;
+  Name: string;
+  Status?: Status;
+}
+
+export type Health = 'OK' | 'Warning' | 'Critical';
+
+export interface Condition {
+  MessageId?: string;
+  Message?: string;
+  Resolution?: string;
+  Severity?: Health;
+  Timestamp?: string;
+  OriginOfCondition?: Ref;
+  LogEntry?: Ref;
+}
+
+export interface Status {
+  Health?: Health | null;
+  HealthRollup?: Health | null;
+  State?: string | null;
+  Conditions?: Condition[];
+}
+
+export interface Slot {
+  Slot: number;
+  State: 'InSync' | 'Rebuilding' | 'Failed' | 'Missing';
+  Drive?: Ref;
+  Path?: string;
+  SerialNumber?: string;
+  ReadErrors: number;
+  Rewritten: number;
+  WrongStrips: number;
+  Failures: number;
+  Timeouts: number;
+  Reason?: string;
+  Quarantined?: boolean;
+}
+
+export interface Unreadable {
+  Volume: string;
+  OffsetBytes: number;
+  LengthBytes: number;
+  Reason: string;
+}
+
+export interface Pool extends Resource {
+  Capacity?: { Data?: { AllocatedBytes?: number; ConsumedBytes?: number } };
+  SupportedRAIDTypes?: string[];
+  Actions?: { Oem?: Record<string, { target: string }> };
+  Oem: {
+    Palisade: {
+      Level: string;
+      State: 'Optimal' | 'Degraded' | 'Failed' | 'Stopped';
+      StripSizeBytes: number;
+      BlockSizeBytes: number;
+      Epoch: number;
+      Unclean?: boolean;
+      CrashSafe?: boolean;
+      Problem?: string;
+      Warnings?: string[];
+      Slots: Slot[];
+      Jobs: Ref[];
+      LastScrub?: { EndTime: string; Mismatches: number; Repaired: number; Unreadable: number };
+      Unreadable?: Unreadable[];
+      RegionMap?: { WrittenBytes: number; DirtyRegions: number; LostPages: number };
+    };
+  };
+}
+
+export interface PowerState {
+  Number: number;
+  MaxMilliwatts?: number;
+  Operational?: boolean;
+}
+
+export interface Hardware {
+  Kind?: string;
+  Transport?: string;
+  Controller?: string;
+  Namespace?: number;
+  BusAddress?: string;
+  Link?: { Lanes: number; MaxLanes: number; Megatransfers: number; MaxMegatransfers: number };
+  Enclosure?: string;
+  Health?: string;
+  SensorCelsius?: number;
+  WarningCelsius?: number;
+  CriticalCelsius?: number;
+  Power?: { CurrentState: number; States: PowerState[] };
+  WornOutTime?: string;
+  AskedTime?: string;
+  Problem?: string;
+}
+
+export type DriveState = 'InUse' | 'Found' | 'Failed' | 'Foreign' | 'Free' | 'Unusable';
+
+export interface Drive extends Resource {
+  CapacityBytes: number;
+  BlockSizeBytes?: number;
+  Model?: string | null;
+  SerialNumber?: string | null;
+  Revision?: string | null;
+  FirmwareVersion?: string | null;
+  MediaType?: string | null;
+  Protocol?: string | null;
+  FailurePredicted?: boolean | null;
+  PredictedMediaLifeLeftPercent?: number | null;
+  LocationIndicatorActive?: boolean | null;
+  PhysicalLocation?: { PartLocation?: { ServiceLabel?: string; LocationOrdinalValue?: number } };
+  Metrics?: Ref;
+  Actions?: { Oem?: Record<string, { target: string }> };
+  Links?: { StoragePools?: Ref[]; Chassis?: Ref };
+  Oem: {
+    Palisade: {
+      Path: string;
+      State: DriveState;
+      IsFile?: boolean;
+      WWID?: string;
+      Array?: string;
+      Slot?: number;
+      Signature?: string;
+      Problem?: string;
+      Hardware?: Hardware;
+    };
+  };
+}
+
+/** NVMe's SMART log, as DriveMetrics has it. Counters of 128 bits may be texts. */
+export interface DriveMetrics extends Resource {
+  NVMeSMART?: Record<string, unknown>;
+  BadBlockCount?: number;
+  PowerOnHours?: number;
+  [key: string]: unknown;
+}
+
+export interface Volume extends Resource {
+  CapacityBytes: number;
+  BlockSizeBytes?: number;
+  RAIDType?: string;
+  Connections?: Ref[];
+  Actions?: Record<string, { target: string }>;
+  Links?: { ProvidingStoragePool?: Ref };
+  Metrics?: Ref;
+  Oem: { Palisade: { Array: string; UnreadableBytes: number } };
+}
+
+export interface Connection extends Resource {
+  VolumeInfo?: { Volume: Ref; AccessState?: string }[];
+  Oem: {
+    Palisade: {
+      Array: string;
+      Volume: string;
+      Number: number;
+      Listeners: string[];
+      Advertise?: string[];
+      Hosts?: string[];
+      AnyHost?: boolean;
+      Subsystem?: string;
+      NSID?: number;
+      URI: string;
+      Serving: boolean;
+      Problem?: string;
+      Connected?: { Host?: string; Controller: number; Queues: number; Address?: string }[];
+    };
+  };
+}
+
+export interface Job extends Resource {
+  JobState: string;
+  JobStatus?: Health;
+  PercentComplete?: number;
+  StartTime?: string;
+  EndTime?: string;
+  EstimatedCompletionTime?: string;
+  Actions?: Record<string, { target: string }>;
+  Oem: {
+    Palisade: {
+      Array: string;
+      ArrayUUID?: string;
+      StoragePool?: Ref;
+      Kind: 'Rebuild' | 'Resync' | 'Scrub';
+      State: 'Running' | 'Stuck' | 'Paused';
+      End?: 'Completed' | 'Cancelled' | 'Interrupted';
+      Waiting?: boolean;
+      DoneBytes: number;
+      TotalBytes: number;
+      SecondsLeft?: number;
+      Problem?: string;
+    };
+  };
+}
+
+export interface Manager extends Resource {
+  FirmwareVersion?: string;
+  DateTime?: string;
+  LastResetTime?: string;
+  Oem?: { Palisade?: { Next?: { What: string; Action: string }[]; Confirm?: string } };
+}
+
+export interface LogEntry extends Resource {
+  Created: string;
+  Message: string;
+  MessageId?: string;
+  Resolution?: string;
+  Severity?: Health;
+  Username?: string;
+  Links?: { OriginOfCondition?: Ref };
+  Oem?: {
+    Palisade?: { From?: string; Request?: string; Result?: string; What?: string; Who?: string };
+  };
+}
+
+export interface Account extends Resource {
+  UserName: string;
+  RoleId: string;
+  Enabled?: boolean;
+  Locked?: boolean;
+  PasswordChangeRequired?: boolean;
+}
+
+export interface Session extends Resource {
+  UserName: string;
+  Roles?: string[];
+  CreatedTime?: string;
+  ClientOriginIPAddress?: string;
+}
+
+export interface Chassis extends Resource {
+  ChassisType?: string;
+  Model?: string | null;
+  Sensors?: Ref;
+  ThermalSubsystem?: Ref;
+  PowerSubsystem?: Ref;
+  Oem?: {
+    Palisade?: {
+      Columns?: number;
+      Slots?: { Slot: string | number; Drive?: Ref | string; Located?: boolean }[];
+      Modules?: { Name: string; Ports: string[] }[];
+    };
+  };
+}
+
+export interface Sensor extends Resource {
+  Reading?: number | null;
+  ReadingType?: string;
+  ReadingUnits?: string;
+  Thresholds?: Record<string, { Reading?: number } | undefined>;
+}
+
+export interface Fan extends Resource {
+  SpeedPercent?: { Reading?: number; SpeedRPM?: number };
+}
+
+export interface Supply extends Resource {
+  LineInputStatus?: string;
+  PowerState?: string;
+  Oem?: { Palisade?: { InputWatts?: number } };
+}
+
+export interface Port extends Resource {
+  InterfaceEnabled?: boolean;
+  LinkStatus?: string;
+  SpeedMbps?: number | null;
+  FullDuplex?: boolean;
+  MTUSize?: number;
+  MACAddress?: string;
+  IPv4Addresses?: { Address?: string }[];
+  IPv6Addresses?: { Address?: string; PrefixLength?: number }[];
+}
+
+export interface Plan {
+  Steps: string[];
+  Lost: string[];
+  Drives?: {
+    Slot?: number | null;
+    Path?: string;
+    SerialNumber?: string;
+    CapacityBytes?: number;
+    Content?: string;
+    Destroys?: string | null;
+    Refused?: boolean;
+  }[];
+  CapacityBytes?: number;
+  [key: string]: unknown;
+}
+
+export interface MetricValue {
+  MetricId?: string;
+  MetricProperty?: string;
+  MetricValue?: string;
+}
+
+export interface Report extends Ref {
+  Id: string;
+  Timestamp?: string;
+  MetricValues?: MetricValue[];
+}
+
+export interface RedfishEvent {
+  EventId?: string;
+  EventTimestamp?: string;
+  MessageId?: string;
+  Message?: string;
+  MessageSeverity?: Health;
+  Severity?: Health;
+  Resolution?: string;
+  OriginOfCondition?: Ref;
+  LogEntry?: Ref;
+}

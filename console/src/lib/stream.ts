@@ -1,0 +1,77 @@
+// Reads the daemon's stream of events and reports, and comes back when it breaks.
+
+import { Parser } from './sse';
+import { pause, type Told } from './leader';
+import { ROOT } from './http';
+
+const FILTER = "EventFormatType eq 'Event' or EventFormatType eq 'MetricReport'";
+const URI = `${ROOT}/EventService/SSE?$filter=${encodeURIComponent(FILTER)}`;
+/** The daemon says something at least each 15 seconds. */
+const QUIET = 20_000;
+
+export interface Source {
+  headers: () => Record<string, string>;
+  /** The session has ended: there is no coming back. */
+  expired: () => void;
+}
+
+/** Reads until told to stop. After a break it asks for what it missed. */
+export async function read(
+  source: Source,
+  signal: AbortSignal,
+  tell: (told: Told) => void,
+): Promise<void> {
+  let lastId: string | null = null;
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    if (attempt > 0) {
+      tell({ kind: 'state', link: 'lost' });
+      await rest(pause(attempt - 1, Math.random()), signal);
+      if (signal.aborted) return;
+    }
+    const broken = new AbortController();
+    let watchdog = setTimeout(() => broken.abort(), QUIET);
+    try {
+      const headers = source.headers();
+      if (lastId) headers['Last-Event-ID'] = lastId;
+      const both = AbortSignal.any([signal, broken.signal]);
+      const init = { headers, cache: 'no-store', credentials: 'omit', signal: both } as const;
+      const response = await fetch(URI, init);
+      if (response.status === 401) return source.expired();
+      if (!response.ok || !response.body) continue;
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      const parser = new Parser();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        clearTimeout(watchdog);
+        watchdog = setTimeout(() => broken.abort(), QUIET);
+        if (attempt !== -1) {
+          attempt = -1;
+          tell({ kind: 'state', link: 'live' });
+        }
+        for (const message of parser.push(value)) tell({ kind: 'data', data: message.data });
+        lastId = parser.lastId ?? lastId;
+      }
+      attempt = 0;
+    } catch {
+      if (attempt < 0) attempt = 0;
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+}
+
+/** Waits; a network that comes back, or the end, ends the wait. */
+function rest(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      removeEventListener('online', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, milliseconds);
+    addEventListener('online', done);
+    signal.addEventListener('abort', done);
+  });
+}

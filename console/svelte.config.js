@@ -1,0 +1,4 @@
+// Svelte 5 in runes mode throughout.
+import { vitePreprocess } from '@sveltejs/vite-plugin-svelte';
+
+export default { preprocess: vitePreprocess(), compilerOptions: { runes: true } };

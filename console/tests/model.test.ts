@@ -1,0 +1,151 @@
+import { expect, test } from 'vitest';
+import {
+  bayName, capacity, connectLine, drives, jobWord, levels, merged, pageOf, shelves, touched, verdict,
+} from '../src/lib/model';
+import type { Chassis, Connection, Drive, Job, Pool } from '../src/lib/redfish';
+
+const ROOT = '/redfish/v1';
+const at = (name: string) => `${ROOT}/Chassis/local/Drives/${name}`;
+
+function drive(name: string, own: Partial<Drive['Oem']['Palisade']> = {}, more: Partial<Drive> = {}): Drive {
+  return {
+    '@odata.id': at(name), Id: name, Name: name, CapacityBytes: 1000, Status: { Health: 'OK' }, ...more,
+    Oem: { Palisade: { Path: `/dev/${name}`, State: 'Free', ...own } },
+  };
+}
+
+function pool(name: string, state: Pool['Oem']['Palisade']['State'], slots: [string | null, string][]): Pool {
+  return {
+    '@odata.id': `${ROOT}/Systems/local/Storage/palisade/StoragePools/${name}`, Id: name, Name: name,
+    Capacity: { Data: { AllocatedBytes: 100, ConsumedBytes: 40 } },
+    Oem: {
+      Palisade: {
+        Level: '5', State: state, StripSizeBytes: 65536, BlockSizeBytes: 512, Epoch: 1, Jobs: [],
+        Slots: slots.map(([own, word], slot) => ({
+          Slot: slot, State: word as 'InSync', ...(own ? { Drive: { '@odata.id': at(own) } } : {}),
+          ReadErrors: 0, Rewritten: 0, WrongStrips: 0, Failures: 0, Timeouts: 0,
+        })),
+      },
+    },
+  };
+}
+
+test('a drive in an array has the array’s word', () => {
+  const pools = [pool('tank', 'Degraded', [['a', 'InSync'], [null, 'Failed'], ['c', 'Rebuilding']])];
+  const all = [
+    drive('a', { State: 'InUse' }), drive('b', { State: 'Failed', Array: 'tank', Slot: 1 }),
+    drive('c', { State: 'InUse' }), drive('d'), drive('e', { State: 'Foreign' }),
+  ];
+  const views = drives(all, pools);
+  expect(views.map((view) => view.word.text)).toEqual(['in sync', 'failed', 'rebuilding', 'free', 'holds other data']);
+  expect(views[1]?.slot?.Slot).toBe(1);
+  expect(views[3]?.pool).toBeNull();
+});
+
+test('a shelf has all its bays, in the order of their numbers', () => {
+  const place = (label: string) => ({ PhysicalLocation: { PartLocation: { ServiceLabel: label } } });
+  const inside = { Hardware: { Enclosure: 'shelf' } };
+  const all = drives([drive('a', inside, place('10')), drive('b', inside, place('9')), drive('c')], []);
+  const slots = Array.from({ length: 12 }, (_, slot) => ({ Slot: String(slot + 1) }));
+  const chassis: Chassis = {
+    '@odata.id': `${ROOT}/Chassis/shelf`, Id: 'shelf', Name: 'Shelf 1',
+    Oem: { Palisade: { Columns: 24, Slots: slots } },
+  };
+  const found = shelves(all, [chassis]);
+  expect(found.map((own) => [own.name, own.isReal, own.bays.length])).toEqual([['Shelf 1', true, 12], ['Other drives', false, 1]]);
+  expect(found[0]!.bays.map(bayName).slice(8, 11)).toEqual(['Slot 9: free', 'Slot 10: free', 'Slot 11: empty']);
+});
+
+test('a slot of an enclosure may name its drive', () => {
+  const all = drives([drive('a'), drive('b')], []);
+  const chassis: Chassis = {
+    '@odata.id': `${ROOT}/Chassis/s`, Id: 's', Name: 's',
+    Oem: { Palisade: { Slots: [{ Slot: 2, Drive: 'b' }, { Slot: 1, Drive: { '@odata.id': at('a') }, Located: true }] } },
+  };
+  const [own, ...rest] = shelves(all, [chassis]);
+  expect(rest).toEqual([]);
+  expect(own!.bays.map((bay) => [bay.label, bay.view?.drive.Id, bay.located])).toEqual([['1', 'a', true], ['2', 'b', false]]);
+});
+
+test('without an enclosure there is a plain row, also of nothing', () => {
+  expect(shelves([], []).map((own) => [own.isReal, own.bays.length])).toEqual([[false, 0]]);
+  expect(shelves(drives([drive('a')], []), []).map((own) => own.bays.map(bayName))).toEqual([['Slot 1: free']]);
+});
+
+test('names that are HTML stay text', () => {
+  const name = '<img src=x onerror=alert(1)>';
+  const [view] = drives([drive('a', { Path: `/dev/${name}` })], []);
+  expect(view!.short).toBe(name);
+});
+
+test('the verdict is of the gravest, and says a failed drive once', () => {
+  const pools = [pool('tank', 'Degraded', [['a', 'InSync'], [null, 'Failed']])];
+  const failed = drive('b', { State: 'Failed', Array: 'tank', Slot: 1 }, { Status: { Health: 'Critical' } });
+  const own = verdict(pools, drives([drive('a', { State: 'InUse' }), failed], pools), [], null);
+  expect([own.word.tone, own.reasons.map((reason) => reason.what)]).toEqual(['warn', ['Array tank is degraded: slot 1 failed']]);
+  const worn = drive('w', {}, { Status: { Health: 'Critical', Conditions: [{ Message: 'worn out', Resolution: 'replace it' }] } });
+  const worse = verdict(pools, drives([worn], pools), [], null);
+  expect(worse.word).toEqual({ text: 'Critical', tone: 'bad' });
+  expect(worse.reasons[0]).toMatchObject({ what: 'Drive w: worn out', action: 'replace it', page: '/drives/w' });
+  expect(verdict([], [], [], null).word.text).toBe('All is well');
+});
+
+test('capacity counts arrays and free drives', () => {
+  const pools = [pool('a', 'Optimal', []), pool('b', 'Optimal', [])];
+  const views = drives([drive('x'), drive('y', { State: 'Foreign' })], pools);
+  expect(capacity(pools, views)).toEqual({ total: 200, used: 80, free: 120, spare: 1000 });
+});
+
+test('the command that connects a host', () => {
+  const connection = (own: Partial<Connection['Oem']['Palisade']>): Connection => ({
+    '@odata.id': 'x', Id: '1', Name: 'tank:1',
+    Oem: { Palisade: { Array: 'tank', Volume: 'db', Number: 1, Listeners: ['192.0.2.1:4420'], URI: 'u', Serving: true, ...own } },
+  });
+  const own = { Subsystem: 'nqn.s', Hosts: ['nqn.h'] };
+  expect(connectLine(connection(own))).toBe('nvme connect -t tcp -a 192.0.2.1 -s 4420 -n nqn.s -q nqn.h');
+  const six = connectLine(connection({ ...own, Listeners: ['[2001:db8::1]:4420'], Hosts: [] }));
+  expect(six).toBe('nvme connect -t tcp -a 2001:db8::1 -s 4420 -n nqn.s');
+  expect(connectLine(connection({ ...own, Advertise: ['198.51.100.7:4421'] }))).toContain('-a 198.51.100.7 -s 4421');
+  expect(connectLine(connection({}))).toBeNull();
+});
+
+test.each([
+  [2, ['0', '1']], [3, ['0', '1', '5']], [4, ['0', '1', '5', '6', '10']], [5, ['0', '1', '5', '6']], [1, []],
+])('levels of %s drives', (many, expected) => expect(levels(many).map((own) => own.level)).toEqual(expected));
+
+test.each([
+  [`${ROOT}/Systems/local/Storage/palisade/StoragePools/u1#/x`, '/arrays/u1'],
+  [at('nvme%201'), '/drives/nvme%201'],
+  [`${ROOT}/Fabrics/nvme/Connections/1`, '/exports'],
+  [`${ROOT}/Fabrics/nvme/Endpoints/h`, '/exports'],
+  [`${ROOT}/JobService/Jobs/3`, '/jobs'],
+  [`${ROOT}/AccountService/Accounts/a`, '/accounts'],
+  [`${ROOT}/Managers/palisade`, null],
+  [undefined, null],
+])('%s is on the page %s', (uri, expected) => expect(pageOf(uri)).toBe(expected));
+
+test('an event has all read that it may have changed', () => {
+  expect(touched(at('a'))).toContain('drives');
+  expect(touched(`${ROOT}/JobService/Jobs/3`)).toContain('pools');
+  expect(touched(`${ROOT}/EventService`)).toContain('volumes');
+  expect(touched(`${ROOT}/AccountService/Accounts/a`)).toEqual([]);
+});
+
+test('what did not change stays the same object', () => {
+  const [a, b] = [drive('a'), drive('b')];
+  const before = [a, b];
+  expect(merged(before, [drive('a'), drive('b')])).toBe(before);
+  const now = merged(before, [drive('a'), drive('b', { State: 'Failed' })]);
+  expect([now === before, now[0] === a, now[1] === b]).toEqual([false, true, false]);
+  expect(merged(before, [drive('b')])).toEqual([b]);
+});
+
+test('a job that has ended says how', () => {
+  const job = (own: Partial<Job['Oem']['Palisade']>): Job => ({
+    '@odata.id': 'x', Id: '1', Name: 'x', JobState: 'Running',
+    Oem: { Palisade: { Array: 'tank', Kind: 'Rebuild', State: 'Running', DoneBytes: 0, TotalBytes: 1, ...own } },
+  });
+  expect(jobWord(job({})).text).toBe('running');
+  expect(jobWord(job({ Waiting: true })).text).toBe('waits');
+  expect(jobWord(job({ End: 'Cancelled', Waiting: true })).text).toBe('cancelled');
+});
