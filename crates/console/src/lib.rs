@@ -65,7 +65,7 @@ fn is_page(path: &str) -> bool {
     let is_of = |start: &&str| {
         path.strip_prefix(*start).is_some_and(|id| !id.is_empty() && !id.contains('/'))
     };
-    PAGES.contains(&path) || PAGES_OF.iter().any(|start| is_of(&start))
+    PAGES.contains(&path) || PAGES_OF.iter().any(is_of)
 }
 
 #[cfg(test)]

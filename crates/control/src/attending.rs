@@ -34,6 +34,8 @@ impl Manager {
     }
 
     async fn keep_describing(&self) {
+        let mut described = self.described.subscribe();
+        self.wellness.set(described.borrow_and_update().health);
         let mut reading = Instant::now();
         let mut keep = Instant::now() + KEEP;
         loop {
@@ -50,13 +52,18 @@ impl Manager {
             let next = (at + AGAIN).min(reading);
             tokio::select! {
                 () = self.attend.notified() => {}
+                // Its sender is this manager's.
+                _ = described.changed() => {
+                    self.wellness.set(described.borrow_and_update().health);
+                    reading = Instant::now();
+                }
                 () = sleep_until(next) => {}
             }
         }
     }
 
     /// Describes all drives by what is known now.
-    fn describe_drives(&self, is_due: bool) {
+    pub(crate) fn describe_drives(&self, is_due: bool) {
         let subjects: Vec<Subject> = {
             let (told, inventory) = (self.snapshot.told(), self.inventory());
             let subject = |known: &Known| {

@@ -2,9 +2,12 @@
 //!
 //! Invariant: what can't be done is refused by a message that names the drive by its path.
 
+use crate::asking::Unanswered;
 use crate::manager::Manager;
+use crate::wellness::Wellness;
 use redfish::messages as say;
 use redfish::view::{Error, KnownDrive, View};
+use std::fmt::Display;
 
 impl Manager {
     /// Switches a drive's indicator. Once it is done the view says so.
@@ -24,8 +27,29 @@ impl Manager {
     /// There is no such drive, it is no NVMe drive, or it refuses.
     pub(crate) async fn set_drive_power(&self, id: &str, state: u8) -> Result<(), Error> {
         let view = self.view();
-        Err(no_power(known(&view, id)?, state))
+        let known = known(&view, id)?;
+        let path = &known.drive.path;
+        if !known.hardware.is_nvme() {
+            return Err(Error::new(&say::DRIVE_NOT_NVME, &[path]));
+        }
+        set_power(&self.wellness, path, state).await?;
+        self.describe_drives(false);
+        Ok(())
     }
+}
+
+async fn set_power(well: &Wellness, path: &str, state: u8) -> Result<(), Error> {
+    match well.asking().set_power(path, state).await {
+        Ok(_) => Ok(()),
+        // Its own words, without what was asked of it: that is known.
+        Err(Unanswered::Asked { error, .. }) => Err(refused(path, &error)),
+        Err(problem) => Err(refused(path, &problem)),
+    }
+}
+
+/// A drive did not take a power state, and why.
+fn refused(path: &str, why: &dyn Display) -> Error {
+    Error::new(&say::DRIVE_POWER_REFUSED, &[&path, why])
 }
 
 /// The drive of an identifier: it may have gone since the request was read.
@@ -35,25 +59,6 @@ fn known<'v>(view: &'v View, id: &str) -> Result<&'v KnownDrive, Error> {
 
 fn no_indicator(known: &KnownDrive) -> Error {
     Error::new(&say::DRIVE_NO_INDICATOR, &[&known.drive.path])
-}
-
-/// Why a drive can't be put in a power state.
-fn no_power(known: &KnownDrive, state: u8) -> Error {
-    let (path, hardware) = (&known.drive.path, &known.hardware);
-    if !hardware.is_nvme() {
-        return Error::new(&say::DRIVE_NOT_NVME, &[path]);
-    }
-    let states = hardware.power.as_ref().map_or(&[][..], |power| &power.states);
-    let why = match states {
-        [] => {
-            hardware.problem.clone().unwrap_or_else(|| "it was not asked for its states".to_owned())
-        }
-        states if states.iter().all(|own| own.state != state) => {
-            format!("it has no power state {state}")
-        }
-        _ => format!("power state {state} was not taken"),
-    };
-    Error::new(&say::DRIVE_POWER_REFUSED, &[path, &why])
 }
 
 #[cfg(test)]

@@ -1,56 +1,44 @@
 //! What drives can't do is told in their words.
 
 use super::*;
-use redfish::view::{Drive, DrivePower, DrivePowerState, DriveState, Hardware};
-
-fn drive(hardware: Hardware) -> KnownDrive {
-    let drive = Drive {
-        path: "/dev/a".to_owned(),
-        serial: "A".to_owned(),
-        bytes: 1 << 30,
-        block_bytes: 4096,
-        state: DriveState::Free,
-        array: None,
-        slot: None,
-        signature: None,
-        problem: None,
-    };
-    let id = "a".to_owned();
-    KnownDrive { id, wwid: None, model: None, is_file: false, hardware: hardware.into(), drive }
-}
-
-fn nvme(states: u8, problem: Option<&str>) -> Hardware {
-    let one = |state: u8| DrivePowerState {
-        state,
-        max_milliwatts: None,
-        serves: true,
-        enter_us: 0,
-        exit_us: 0,
-    };
-    let power = DrivePower { state: 0, states: (0..states).map(one).collect() };
-    Hardware {
-        kind: Some("nvme".to_owned()),
-        power: (states > 0).then_some(power),
-        problem: problem.map(str::to_owned),
-        ..Hardware::default()
-    }
-}
+use crate::asking::{Askable, Asking};
+use crate::renewal::tests::{drives, run_with};
+use crate::wellness::Wellness;
+use ::drives::admin::{Admin, StandIn};
+use ::nvme::command::admin::SET_FEATURES;
+use ::nvme::status::Status;
+use std::path::Path;
 
 #[test]
-fn what_a_drive_can_not_do_is_told_by_name() {
-    let told = |hardware: Hardware, state: u8| no_power(&drive(hardware), state);
-    let file = told(Hardware::default(), 0);
-    assert!(file.is(&say::DRIVE_NOT_NVME), "{file:?}");
-    for (hardware, why) in [
-        (nvme(0, None), "it was not asked for its states"),
-        (nvme(0, Some("no CAP_SYS_ADMIN")), "no CAP_SYS_ADMIN"),
-        (nvme(3, None), "it has no power state 7"),
-        (nvme(8, None), "power state 7 was not taken"),
-    ] {
-        let error = told(hardware, 7);
-        assert!(error.is(&say::DRIVE_POWER_REFUSED), "{error:?}");
-        assert_eq!(error.error, format!("/dev/a refused: {why}"));
-    }
-    assert!(no_indicator(&drive(Hardware::default())).is(&say::DRIVE_NO_INDICATOR));
-    assert!(known(&View::default(), "gone").is_err_and(|error| error.is(&say::DRIVE_NOT_KNOWN)));
+fn a_drive_takes_a_power_state_or_refuses_in_its_words() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let stand_in = StandIn::new("S0");
+    let own = stand_in.clone();
+    let open = move |_: &Path| Ok(Box::new(own.clone()) as Box<dyn Admin>);
+    let well = Wellness::new(Asking::new(open, |_| {}));
+    run_with(false, drives(dir.path(), 1), async move |manager| {
+        manager.find_drives(&[]).await.expect("are found");
+        let view = manager.view();
+        let known = view.drives.first().expect("a drive");
+        let refused = manager.set_drive_power(&known.id, 1).await.expect_err("it is a file");
+        assert!(refused.is(&say::DRIVE_NOT_NVME), "{refused:?}");
+        let refused = manager.locate_drive(&known.id, true).await.expect_err("it is a file");
+        assert!(refused.is(&say::DRIVE_NO_INDICATOR), "{refused:?}");
+        let refused = manager.set_drive_power("gone", 1).await.expect_err("no such drive");
+        assert!(refused.is(&say::DRIVE_NOT_KNOWN), "{refused:?}");
+        // The same asked as if it were an NVMe drive.
+        let path = known.drive.path.clone();
+        let key = path.clone();
+        well.asking().set_drives([Askable { key, device: "/dev/nvme0".into() }]);
+        set_power(&well, &path, 1).await.expect("is taken");
+        assert_eq!(stand_in.standing().power_state, 1);
+        let status = Status(0x410d);
+        stand_in.change(|standing| {
+            standing.refuses.insert(SET_FEATURES, status);
+        });
+        let refused = set_power(&well, &path, 0).await.expect_err("is refused");
+        assert!(refused.is(&say::DRIVE_POWER_REFUSED), "{refused:?}");
+        let words = status.words();
+        assert!(refused.error.contains(words) && refused.error.contains("0x410d"), "{refused:?}");
+    });
 }

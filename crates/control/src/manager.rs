@@ -25,6 +25,7 @@ use crate::inventory::{Inventory, Known};
 use crate::local::{Local, Socket};
 use crate::lock::lock;
 use crate::metrics::Metrics;
+use crate::nameplate::SYSFS;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
@@ -66,6 +67,8 @@ pub struct Manager {
     /// Which exports are served.
     pub(crate) standing: Standing,
     inventory: Mutex<Inventory>,
+    /// Where the kernel tells of devices.
+    pub(crate) sysfs: PathBuf,
     /// Drives that are pulled out and plugged in.
     pub(crate) plugs: Plugs,
     /// Drives as devices.
@@ -138,6 +141,7 @@ impl Manager {
             parity,
             memory,
             inventory: Mutex::default(),
+            sysfs: SYSFS.into(),
             plugs: Plugs::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
@@ -171,6 +175,12 @@ impl Manager {
         };
         let https = Arc::new(Https::new(state.clone(), now, trail));
         Self { state, audit, accounts, https, ..self }
+    }
+
+    /// Reads what the kernel tells of devices in this directory.
+    #[must_use]
+    pub fn reading(self, sysfs: PathBuf) -> Self {
+        Self { sysfs, ..self }
     }
 
     /// Tells these events.

@@ -23,7 +23,7 @@ use redfish::service::uri;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
@@ -68,8 +68,9 @@ impl Manager {
         let Ok(arrays) = self.running().await else { return };
         let in_use = in_use(&self.inventory(), &arrays);
         let numbers: Vec<u64> = in_use.keys().map(|opening| opening.device).collect();
-        let at = self.plugs.now();
-        let Some(kernel) = self.aside(Lookup::Devices, move || ask(&numbers)).await.flatten()
+        let (at, sysfs) = (self.plugs.now(), self.sysfs.clone());
+        let Some(kernel) =
+            self.aside(Lookup::Devices, move || ask(sysfs, &numbers)).await.flatten()
         else {
             return;
         };
@@ -220,10 +221,9 @@ fn listen() -> Option<Ear> {
 }
 
 /// Asks the kernel for its devices, and which of these numbers none has; nothing if its tree can't
-/// be read.
-fn ask(open: &[u64]) -> Option<Kernel> {
-    let sysfs = Sysfs::new(SYSFS);
-    let devices = sysfs.devices();
+/// be read. Which devices there are in truth no other tree says.
+fn ask(sysfs: PathBuf, open: &[u64]) -> Option<Kernel> {
+    let devices = Sysfs::new(sysfs).devices();
     let by_number = Path::new(SYSFS).join("dev/block");
     if !by_number.is_dir() {
         return None;

@@ -131,6 +131,7 @@ async fn run(
     let events = tell(state.as_ref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit)
+        .reading(config.sysfs())
         .telling(events);
     manager.set_socket(own_socket);
     configure(&manager, &config);
