@@ -3,6 +3,7 @@
 use super::*;
 use drives::admin::StandIn;
 use nvme::command::admin;
+use nvme::request::Request;
 use nvme::status::Status;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::task::yield_now;
@@ -12,9 +13,44 @@ const LONG: Duration = Duration::from_secs(3600);
 /// Short, for what is to be given up.
 const SHORT: Duration = Duration::from_millis(20);
 
+/// How many openings of a device there are, and were at most at one time.
+#[derive(Default)]
+struct Openings {
+    now: AtomicU32,
+    most: AtomicU32,
+}
+
+/// An opening, which lets other threads go on between requests.
+struct Opened {
+    drive: StandIn,
+    openings: Arc<Openings>,
+}
+
+impl Opened {
+    fn new(drive: StandIn, openings: Arc<Openings>) -> Self {
+        let now = openings.now.fetch_add(1, Ordering::SeqCst) + 1;
+        openings.most.fetch_max(now, Ordering::SeqCst);
+        Self { drive, openings }
+    }
+}
+
+impl Admin for Opened {
+    fn ask(&self, request: &Request, into: &mut [u8]) -> Result<u32, AdminError> {
+        std::thread::yield_now();
+        self.drive.ask(request, into)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.openings.now.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Stand-ins, each with a device of its name, and who asks them.
 struct Shelf {
     drives: Vec<StandIn>,
+    openings: Vec<Arc<Openings>>,
     asking: Asking,
     answered: Arc<AtomicU32>,
     forbidden: Arc<AtomicU32>,
@@ -32,14 +68,13 @@ impl Shelf {
     /// So many drives, which are asked again only if told so.
     fn new(count: usize) -> Self {
         let drives: Vec<StandIn> = (0..count).map(|n| StandIn::new(&format!("S{n}"))).collect();
+        let openings: Vec<Arc<Openings>> = (0..count).map(|_| Arc::default()).collect();
         let (answered, forbidden) = <(Arc<AtomicU32>, Arc<AtomicU32>)>::default();
-        let by_device: BTreeMap<PathBuf, StandIn> = drives
-            .iter()
-            .enumerate()
-            .map(|(n, drive)| (askable(n).device, drive.clone()))
-            .collect();
-        let open = move |path: &Path| match by_device.get(path) {
-            Some(drive) => Ok(Box::new(drive.clone()) as Box<dyn Admin>),
+        let devices = drives.iter().cloned().zip(openings.iter().cloned()).enumerate();
+        let devices: BTreeMap<PathBuf, (StandIn, Arc<Openings>)> =
+            devices.map(|(number, device)| (askable(number).device, device)).collect();
+        let open = move |path: &Path| match devices.get(path).cloned() {
+            Some((drive, openings)) => Ok(Box::new(Opened::new(drive, openings)) as Box<dyn Admin>),
             None => Err(AdminError::Gone),
         };
         let counts = (answered.clone(), forbidden.clone());
@@ -49,7 +84,7 @@ impl Shelf {
         });
         asking.set_times(Times { every: LONG, deadline: LONG });
         asking.set_drives((0..count).map(askable));
-        Self { drives, asking, answered, forbidden }
+        Self { drives, openings, asking, answered, forbidden }
     }
 
     fn give_up_soon(&self) {
@@ -71,13 +106,20 @@ impl Shelf {
     }
 }
 
+impl Drop for Shelf {
+    /// Threads that hang would keep the runtime from its end, also where a test has failed.
+    fn drop(&mut self) {
+        (0..self.drives.len()).for_each(|number| self.hang(number, false));
+    }
+}
+
 /// Runs a test with drives on one thread, as the control plane is.
 fn run(count: usize, test: impl AsyncFnOnce(&Shelf)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    // Dropped before the runtime.
     let shelf = Shelf::new(count);
-    runtime.expect("a runtime").block_on(test(&shelf));
-    // Threads that hang would keep the runtime from its end.
-    (0..count).for_each(|number| shelf.hang(number, false));
+    runtime.block_on(test(&shelf));
 }
 
 /// Runs a test beside what asks drives when they are due.
@@ -111,6 +153,7 @@ fn a_drive_tells_what_it_is_and_how_it_is() {
         assert!(answer.when.is_some_and(|when| when > 1_700_000_000));
         assert_eq!(shelf.asking.ask_now("another").await, None);
         assert_eq!(shelf.answered.load(Ordering::Relaxed), 1);
+        assert_eq!(shelf.openings[0].now.load(Ordering::SeqCst), 0, "it is closed again");
     });
 }
 
@@ -167,7 +210,6 @@ fn a_drive_is_asked_one_thing_at_a_time_by_whomever() {
         let again = Askable { key: "again".to_owned(), ..askable(0) };
         shelf.asking.set_drives([askable(0), again]);
         shelf.asking.set_times(Times { every: Duration::from_micros(1), deadline: LONG });
-        shelf.hang(0, true);
         let asking = &shelf.asking;
         let ask = async |key: &str| {
             for _ in 0..20 {
@@ -180,14 +222,8 @@ fn a_drive_is_asked_one_thing_at_a_time_by_whomever() {
                 assert!(asking.set_power(&power, state % 3).await.is_ok());
             }
         };
-        let begin = async {
-            until(|| shelf.drives[0].waiting() > 0).await;
-            for _ in 0..1000 {
-                yield_now().await;
-            }
-            shelf.hang(0, false);
-        };
-        tokio::join!(ask(&first), ask(&first), ask("again"), ask("again"), power, begin);
+        tokio::join!(ask(&first), ask(&first), ask("again"), ask("again"), power);
+        assert_eq!(shelf.openings[0].most.load(Ordering::SeqCst), 1);
         assert_eq!(shelf.drives[0].most_at_once(), 1);
         // Each opening asks for three things, and sets the state in twenty.
         assert!(shelf.drives[0].asked() >= 3 * 100 + 20);
