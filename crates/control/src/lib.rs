@@ -16,7 +16,7 @@
 //! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
-//!   them. `pattern`: which paths are meant.
+//!   them. `pattern`: which paths are meant. [`around`]: what is around them.
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
@@ -43,6 +43,7 @@ mod accounts;
 mod act;
 mod address;
 mod answer;
+pub mod around;
 pub mod audit;
 mod body;
 mod caller;

@@ -40,7 +40,7 @@ const ROWS: &Rows = &[
                 "stall",
                 "stream",
             ],
-            &["body", "certificate", "room", "usage"],
+            &["around", "body", "certificate", "room", "usage"],
             &[
                 "address", "counters", "failure", "gpu", "http", "jobs", "memory", "metrics",
                 "next", "state",
