@@ -16,7 +16,7 @@
 //! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
-//!   them. `pattern`: which paths are meant.
+//!   them. `pattern`: which paths are meant. [`around`]: what is around them.
 //! - `plugging` and `plugs`: drives that are pulled out and plugged in. `attending` and `wellness`:
 //!   how they are as devices; [`asking`]: what NVMe drives tell of themselves.
 //! - `counters`: what the cores count, and its sums.
@@ -45,6 +45,7 @@ mod accounts;
 mod act;
 mod address;
 mod answer;
+pub mod around;
 pub mod asking;
 mod attending;
 pub mod audit;

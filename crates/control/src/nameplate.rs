@@ -2,12 +2,12 @@
 //!
 //! Invariant: what is read here is in the kernel's memory; a drive that hangs delays nobody.
 
-use std::fs::Metadata;
+use drives::sysfs::Sysfs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Where the kernel tells of devices.
-pub const SYSFS: &str = "/sys";
+pub const SYSFS: &str = drives::sysfs::ROOT;
 
 /// What the kernel says that a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,42 +67,19 @@ pub struct Stamp {
     /// File system and number of the file, its device, its size, when it was written.
     file: (u64, u64, u64, u64, i64, i64),
     /// What the kernel counts of it.
-    written: Option<String>,
+    written: Option<[u64; 3]>,
 }
 
-/// One line, with single spaces.
-fn line(path: PathBuf) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let words: Vec<&str> = text.split_whitespace().collect();
-    Some(words.join(" ")).filter(|text| !text.is_empty())
-}
-
-/// What the kernel tells of the device with this number.
+/// Where the kernel tells of the device with this number.
 pub fn directory(sysfs: &Path, device: u64) -> Option<PathBuf> {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    std::fs::canonicalize(sysfs.join(format!("dev/block/{major}:{minor}"))).ok()
+    Sysfs::new(sysfs).directory(rustix::fs::major(device), rustix::fs::minor(device))
 }
 
 /// Of the block device with this number.
 fn of_device(sysfs: &Path, device: u64) -> Nameplate {
-    let Some(own) = directory(sysfs, device) else { return Nameplate::default() };
-    let partition = line(own.join("partition"));
-    let drive = match (&partition, own.parent()) {
-        (Some(_), Some(parent)) => parent.to_owned(),
-        _ => own,
-    };
-    let first = |names: &[&str]| names.iter().find_map(|name| line(drive.join(name)));
-    let own = |text: String| match &partition {
-        Some(number) => format!("{text}-part{number}"),
-        None => text,
-    };
-    Nameplate {
-        wwid: first(&["wwid", "device/wwid", "dm/uuid"]).map(own),
-        serial: first(&["device/serial", "serial"]).map(own),
-        model: first(&["device/model"]),
-        is_file: false,
-        file: None,
-    }
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let (identity, model) = Sysfs::new(sysfs).identify(major, minor).unwrap_or_default();
+    Nameplate { wwid: identity.wwid, serial: identity.serial, model, is_file: false, file: None }
 }
 
 /// Of whatever is at a path; `None` if nothing is.
@@ -118,20 +95,16 @@ pub fn of(sysfs: &Path, path: &Path) -> Option<Nameplate> {
     })
 }
 
-/// The fifth to seventh number are of writes: merged ones are no others.
-fn writes(sysfs: &Path, found: &Metadata) -> Option<String> {
-    let text = line(directory(sysfs, found.rdev())?.join("stat"))?;
-    let numbers: Vec<&str> = text.split(' ').skip(4).take(3).collect();
-    Some(numbers.join(" "))
-}
-
 /// How what is at a path is now; `None` if nothing is.
 pub fn stamp(sysfs: &Path, path: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(path).ok()?;
     let is_device = found.file_type().is_block_device();
     // The time in the node of a device says nothing.
     let (written, time) = match is_device {
-        true => (writes(sysfs, &found), (0, 0)),
+        true => {
+            let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+            (Sysfs::new(sysfs).writes(major, minor), (0, 0))
+        }
         false => (None, (found.mtime(), found.mtime_nsec())),
     };
     let file = (found.dev(), found.ino(), found.rdev(), found.len(), time.0, time.1);

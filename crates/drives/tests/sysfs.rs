@@ -1,15 +1,11 @@
 //! Recorded trees of machines, read as the daemon reads `/sys`.
 
-use palisade_drives::sysfs::tree;
 use palisade_drives::sysfs::{Change, Comparison, Device, Kind, Sysfs, Transport, Width, changes};
 
-/// A recorded tree, unpacked for as long as the directory is kept.
-fn recorded(text: &str) -> (tempfile::TempDir, Sysfs) {
-    let dir = tempfile::tempdir().expect("a directory");
-    tree::unpack(text, dir.path()).expect("a tree");
-    let sysfs = Sysfs::new(dir.path());
-    (dir, sysfs)
-}
+#[path = "support/recorded.rs"]
+mod recorded;
+
+use recorded::recorded;
 
 const REMOTE: &str = include_str!("trees/remote.tree");
 const MACHINE: &str = include_str!("trees/recorded.tree");
@@ -86,6 +82,11 @@ fn identities_are_of_drives_and_their_partitions() {
     assert_eq!(drive.firmware.as_deref(), Some("1.2"));
     let compare = |other: &str| drive.identity.compare(&named(&devices, other).identity);
     assert_eq!(compare("nvme0n1"), Comparison::Same);
+    for device in devices.iter().filter(|device| !device.hidden) {
+        let (major, minor) = device.number.expect("all but hidden ones have one");
+        let (identity, model) = sysfs.identify(major, minor).expect("it is there");
+        assert_eq!((&identity, &model), (&device.identity, &device.model), "{}", device.name);
+    }
     for other in ["nvme0n1p1", "nvme0n2", "nvme2n1"] {
         assert_eq!(compare(other), Comparison::Other, "{other}");
     }
@@ -103,6 +104,18 @@ fn a_link_that_could_be_wider_is_seen() {
     let slots: Vec<_> = drive.controllers.iter().filter_map(|c| c.pci.clone()?.slot).collect();
     assert_eq!(slots, ["7", "8"]);
     assert_eq!(drive.pci, drive.controllers[0].pci);
+}
+
+#[test]
+fn what_was_written_is_counted() {
+    let drive = "devices/virtual/block/loop0";
+    let text = format!(
+        "dev/block/7:0 -> ../../{drive}\n{drive}/stat =    1   2  3  4  50   60 700  8\n\
+         dev/block/7:1 -> ../../{drive}1\n{drive}1/stat = 1 2 3 4 5\n"
+    );
+    let (_dir, sysfs) = recorded(&text);
+    assert_eq!(sysfs.writes(7, 0), Some([50, 60, 700]));
+    assert_eq!((sysfs.writes(7, 1), sysfs.writes(7, 2)), (None, None));
 }
 
 #[test]

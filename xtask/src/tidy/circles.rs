@@ -41,7 +41,7 @@ const ROWS: &Rows = &[
                 "stall",
                 "stream",
             ],
-            &["body", "certificate", "console", "room", "usage"],
+            &["around", "body", "certificate", "console", "room", "usage"],
             &[
                 "address", "asking", "counters", "failure", "gpu", "http", "jobs", "memory",
                 "metrics", "next", "state",

@@ -254,13 +254,18 @@ fn identity(drive: &Dir<'_>, partition: Option<u32>) -> Identity {
     }
 }
 
+/// The drive of what is in this directory, and which partition of it that is.
+fn drive_of<'a>(own: &Dir<'a>) -> (Dir<'a>, Option<u32>) {
+    let partition = own.number("partition");
+    match (partition, own.parent()) {
+        (Some(_), Some(parent)) => (parent, partition),
+        _ => (own.clone(), partition),
+    }
+}
+
 /// The block device in this directory.
 fn device(own: &Dir<'_>, slots: &[SlotLabel]) -> Device {
-    let partition: Option<u32> = own.number("partition");
-    let drive = match (partition, own.parent()) {
-        (Some(_), Some(parent)) => parent,
-        _ => own.clone(),
-    };
+    let (drive, partition) = drive_of(own);
     let kind = kind(&drive);
     let of = drive.at("device");
     let controllers = match (kind, &of) {
@@ -304,6 +309,21 @@ impl Sysfs {
     /// Where the kernel tells of the block device with this number.
     pub fn directory(&self, major: u32, minor: u32) -> Option<PathBuf> {
         Some(self.block(major, minor)?.whole_path())
+    }
+
+    /// What identifies the block device with this number, and its drive's model.
+    pub fn identify(&self, major: u32, minor: u32) -> Option<(Identity, Option<String>)> {
+        let (drive, partition) = drive_of(&self.block(major, minor)?);
+        Some((identity(&drive, partition), drive.text("device/model")))
+    }
+
+    /// What was written to the block device with this number since the machine started: requests,
+    /// those merged with others, and units of 512 bytes (the kernel's `Documentation/block/stat`).
+    pub fn writes(&self, major: u32, minor: u32) -> Option<[u64; 3]> {
+        let text = self.block(major, minor)?.text("stat")?;
+        let numbers: Option<Vec<u64>> =
+            text.split(' ').skip(4).take(3).map(|n| n.parse().ok()).collect();
+        numbers?.try_into().ok()
     }
 
     fn block(&self, major: u32, minor: u32) -> Option<Dir<'_>> {

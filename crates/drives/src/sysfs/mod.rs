@@ -6,6 +6,8 @@
 //!
 //! - [`Sysfs::devices`] reads only what is in the kernel's memory: no drive is asked, and one that
 //!   hangs delays nobody.
+//! - [`Sysfs::surroundings`], [`Sysfs::located`], [`Sysfs::locate`] and [`Sysfs::temperature`] ask
+//!   enclosures, chips and drives through the kernel: they are for threads that may wait.
 //!
 //! Invariants
 //! - No call fails as a whole: what can't be read is `None`, or is not listed.
@@ -14,16 +16,26 @@
 
 mod changes;
 mod device;
+mod enclosure;
+mod hwmon;
 mod identity;
+mod led;
+mod network;
 mod pcie;
 mod read;
+mod surroundings;
 #[doc(hidden)]
 pub mod tree;
 
 pub use changes::{Change, changes};
 pub use device::{Controller, Device, Kind, Transport};
+pub use enclosure::{Enclosure, Slot};
+pub use hwmon::{Alarm, Quantity, Sensor, Supply};
 pub use identity::{Comparison, Identity};
+pub use led::LedError;
+pub use network::{Port, PortKind};
 pub use pcie::{Link, Pci, Width};
+pub use surroundings::Surroundings;
 
 use read::Dir;
 use std::path::{Path, PathBuf};

@@ -116,14 +116,25 @@ pub(super) fn labels(root: &Dir<'_>) -> Vec<SlotLabel> {
         .collect()
 }
 
-/// The function that a device belongs to: the last one on its way.
-pub(super) fn function_of(device: &Dir<'_>, slots: &[SlotLabel]) -> Option<Pci> {
+/// Domain, bus and device of a function's address.
+pub(super) fn without_function(address: &str) -> &str {
+    address.rsplit_once('.').map_or(address, |(device, _)| device)
+}
+
+/// The directory of the function that a device belongs to: the last one on its way.
+pub(super) fn function<'a>(device: &Dir<'a>) -> Option<Dir<'a>> {
     let mut function = device.clone();
     while !is_address(function.name()) {
         function = function.parent()?;
     }
+    Some(function)
+}
+
+/// The function that a device belongs to.
+pub(super) fn function_of(device: &Dir<'_>, slots: &[SlotLabel]) -> Option<Pci> {
+    let function = function(device)?;
     let address = function.name().to_owned();
-    let device = address.rsplit_once('.').map_or("", |(device, _)| device);
+    let device = without_function(&address);
     let slot = slots.iter().find(|slot| slot.address.eq_ignore_ascii_case(device));
     Some(Pci { link: link(&function), slot: slot.map(|slot| slot.label.clone()), address })
 }

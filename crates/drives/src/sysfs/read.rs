@@ -38,7 +38,6 @@ impl<'a> Dir<'a> {
     }
 
     /// Where it is below the root.
-    #[cfg(test)]
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -203,7 +202,17 @@ mod tests {
         symlink("turn", root.join("turn")).expect("linked");
         symlink("nothing", root.join("broken")).expect("linked");
         let top = Dir::root(&root);
-        for way in ["up", "a/b/up", "absolute", "../outside", "home/a", "turn", "broken", "x"] {
+        for way in [
+            "up",
+            "a/b/up",
+            "absolute",
+            "../outside",
+            "../a/b/text",
+            "home/a",
+            "turn",
+            "broken",
+            "x",
+        ] {
             assert_eq!(top.text(way), None, "{way}");
             assert!(!top.has(way), "{way}");
         }
