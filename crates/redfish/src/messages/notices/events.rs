@@ -124,6 +124,46 @@ notices! { EVENTS:
         "check the drive and its cable",
         "The drive did not answer in time and is out. Requests to it may still be carried out: \
          until they have ended it is not written again.";
+    DRIVE_WARNS: "DriveWarns" Warning
+        [Text("DRIVE"), Text("HEALTH"), Text("REASON"), Text("ADVICE")]
+        "drive %1 is not well, and was %2: %3",
+        "%4",
+        "A rule of the drive's health is not kept (docs/health.md). The drive is in use as before.";
+    DRIVE_CRITICAL: "DriveCritical" Critical
+        [Text("DRIVE"), Text("HEALTH"), Text("REASON"), Text("ADVICE")]
+        "drive %1 is critical, and was %2: %3",
+        "%4",
+        "A rule of the drive's health is not kept, and the drive may fail or lose data \
+         (docs/health.md). The drive is in use as before.";
+    DRIVE_WELL: "DriveWell" Ok [Text("DRIVE"), Text("HEALTH")]
+        "drive %1 is well, and was %2",
+        "nothing",
+        "All rules of the drive's health are kept again.";
+    DRIVE_PULLED: "DrivePulled" Warning [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
+        "drive %1 in slot %2 of array %3 was pulled out, or lost its power",
+        "replace it with: palisade array replace %3 --slot %2 --with DRIVE",
+        "The kernel told that the drive is gone. Redundancy covers all drives that went with it, \
+         so the array goes on without it, and no host waited for it.";
+    DRIVE_RETURNED: "DriveReturned" Warning [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
+        "drive %1, which was in slot %2 of array %3, is there again and is not used",
+        "use it again with: palisade array replace %3 --slot %2 --with %1",
+        "The array may have been written without the drive. The drive gets what it missed once \
+         somebody says that it is to be used.";
+    DRIVE_AWAITED: "DriveAwaited" Warning [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
+        "drive %1 in slot %2 of array %3 is gone with its path, and is waited for",
+        "see to the network between this machine and the drive",
+        "The drive is reached over a network. A path that fails says nothing of the drive, so it \
+         is not failed. A request to it that fails decides as ever.";
+    DRIVES_GONE_TOGETHER: "DrivesGoneTogether" Critical [Number("DRIVES"), Text("ARRAYS")]
+        "more drives went than redundancy of %2 covers: %1; none was failed",
+        "bring them back: see to the cable, the enclosure and its power",
+        "Drives that go at one moment have one cause, such as a cable, and are well themselves. If \
+         they were failed their arrays would be lost. They are used again when they are back; \
+         until then a request to one of them fails, or waits.";
+    DRIVES_THERE_AGAIN: "DrivesThereAgain" Ok [Number("DRIVES"), Text("ARRAYS")]
+        "drives of %2 that had gone, and that nobody failed, are there again: %1",
+        "nothing",
+        "The drives went with others, or with their path, and were kept for that.";
     BLOCKS_LOST: "BlocksLost" Critical [Text("VOLUME"), Text("ARRAY"), Number("BYTES")]
         "%3 bytes of volume %1 of array %2 can't be read",
         "see which with: palisade array show %2, and write them anew, as from a backup",
