@@ -185,8 +185,8 @@ fn health_and_enclosures_are_read() {
 #[test]
 fn mistakes_of_health_and_enclosures_have_their_lines() {
     // A line, where it is wrong, and what is said there.
-    #[allow(clippy::type_complexity, reason = "a table of a test")]
-    let cases: &[(&str, &str, &[(usize, &str)])] = &[
+    type Case = (&'static str, &'static str, &'static [(usize, &'static str)]);
+    let cases: &[Case] = &[
         ("ask_every_s = 1", "ask_every_s = 0", &[(3, "ask_every_s must be 1 to 3600, not 0")]),
         ("ask_every_s = 1", "wear = 1", &[(3, "health has no key wear, only ask_every_s,")]),
         ("ask_every_s = 1", "errors = [1]", &[(3, "errors must be 1 to 1000000, not a list")]),

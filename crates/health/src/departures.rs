@@ -26,7 +26,7 @@
 //! | gathered | due; one of these arrays is not covered | held |
 //! | failing | [`refused`](Departures::refused): the array could not fail it | held |
 //! | any | [`back`](Departures::back) | (there) |
-//! | any | [`look`](Departures::look), also by a settling: its array does not use it any more | (forgotten) |
+//! | any | [`look`](Departures::look), by a settling too: its array uses it no more | (forgotten) |
 //!
 //! An array is *covered* if it would still have all its data with all of its drives failed that
 //! are gone: the gathered, failing, held and waiting ones together.

@@ -11,13 +11,13 @@
 //!
 //! # Transitions
 //!
-//! | From | Cause | To |
-//! |---|---|---|
-//! | clear, or raised | the rule's limit is reached (of `link`, in [`READINGS_TO_RAISE`] readings in a row) | raised at that level, if that is graver |
-//! | raised by a number of the drive's own, or by the link | [`READINGS_TO_CLEAR`] readings in a row say less | what the last of them says |
-//! | raised by temperature | it is below the limit by the hysteresis | the level that is left |
-//! | raised by new errors | no new one within `rise_hours` | clear |
-//! | any | the configuration switches the rule off | clear |
+//! - To a graver level: the rule's limit for that is reached; of `link`, in
+//!   [`READINGS_TO_RAISE`] readings in a row.
+//! - From a number of the drive's own, or the link, to less: [`READINGS_TO_CLEAR`] readings in a
+//!   row say less. It becomes what the last of them says.
+//! - From a temperature to less: it is below the limit by the hysteresis.
+//! - From new errors to clear: there was no new one within `rise_hours`.
+//! - To clear: the configuration switches the rule off.
 //!
 //! A fact that is not known at a reading raises nothing and clears nothing.
 //!

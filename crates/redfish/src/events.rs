@@ -12,6 +12,7 @@
 
 mod between;
 pub mod filter;
+mod health;
 pub mod receiver;
 
 use crate::dates;

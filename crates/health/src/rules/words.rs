@@ -15,12 +15,6 @@ pub struct Row {
     pub action: &'static str,
 }
 
-/// What clears conditions of which readings are counted.
-const THREE: &str = "3 readings in a row do not say so";
-
-const REPLACE: &str = "replace it with: palisade array replace NAME --slot N --with DRIVE";
-const COOL: &str = "see to what cools it: fans, filters, covers of empty slots, the room";
-
 impl Rule {
     /// All rules, in the order of their bits, then of their numbers.
     pub const ALL: [Self; 13] = [
@@ -41,89 +35,102 @@ impl Rule {
 
     /// It as people read it.
     pub const fn row(self) -> Row {
-        let (name, raised, cleared, action) = match self {
-            Self::Spare => (
-                "spare",
+        Row {
+            name: self.name(),
+            raised: self.raised(),
+            cleared: self.cleared(),
+            action: self.action(),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Spare => "spare",
+            Self::Reliability => "reliability",
+            Self::ReadOnly => "read-only",
+            Self::Backup => "backup",
+            Self::PersistentRegion => "persistent-region",
+            Self::OtherWarning => "other-warning",
+            Self::TemperatureThreshold => "temperature-threshold",
+            Self::Temperature => "temperature",
+            Self::Wear => "wear",
+            Self::MediaErrors => "media-errors",
+            Self::Errors => "errors",
+            Self::Timeouts => "timeouts",
+            Self::Link => "link",
+        }
+    }
+
+    const fn raised(self) -> &'static str {
+        match self {
+            Self::Spare => {
                 "critical: spare capacity is below the drive's threshold, or bit 0 of its \
-                 critical warning is set. A drive that reports 0 and 0 is well",
-                THREE,
-                REPLACE,
-            ),
-            Self::Reliability => {
-                ("reliability", "critical: bit 2, the drive is no longer reliable", THREE, REPLACE)
+                 critical warning is set. A drive that reports 0 and 0 is well"
             }
-            Self::ReadOnly => {
-                ("read-only", "critical: bit 3, the drive takes no more writes", THREE, REPLACE)
+            Self::Reliability => "critical: bit 2, the drive is no longer reliable",
+            Self::ReadOnly => "critical: bit 3, the drive takes no more writes",
+            Self::Backup => {
+                "critical: bit 4, the drive may lose what is in its memory when power fails"
             }
-            Self::Backup => (
-                "backup",
-                "critical: bit 4, the drive may lose what is in its memory when power fails",
-                THREE,
-                REPLACE,
-            ),
-            Self::PersistentRegion => (
-                "persistent-region",
+            Self::PersistentRegion => {
                 "warning: bit 5, the drive's persistent memory region is read-only or unreliable. \
-                 Palisade does not use it",
-                THREE,
-                "ask the drive's maker, and have a spare drive ready",
-            ),
-            Self::OtherWarning => (
-                "other-warning",
-                "warning: bit 6 or 7, which Palisade does not know",
-                THREE,
-                "look the bit up in the drive's manual",
-            ),
-            Self::TemperatureThreshold => (
-                "temperature-threshold",
+                 Palisade does not use it"
+            }
+            Self::OtherWarning => "warning: bit 6 or 7, which Palisade does not know",
+            Self::TemperatureThreshold => {
                 "warning: bit 1, the temperature is over or under a threshold that is set in the \
-                 drive",
-                THREE,
-                COOL,
-            ),
-            Self::Temperature => (
-                "temperature",
+                 drive"
+            }
+            Self::Temperature => {
                 "warning from the drive's `WCTEMP` on, critical from its `CCTEMP` on; a limit of \
-                 0 is none",
-                "it is `temperature_hysteresis_c` below the limit",
-                COOL,
-            ),
-            Self::Wear => (
-                "wear",
+                 0 is none"
+            }
+            Self::Wear => {
                 "warning from `wear_warning_percent` of used life on, critical from \
-                 `wear_critical_percent` on",
-                THREE,
-                REPLACE,
-            ),
-            Self::MediaErrors => (
-                "media-errors",
+                 `wear_critical_percent` on"
+            }
+            Self::MediaErrors => {
                 "warning: `media_errors` new ones within `rise_hours`, critical: \
-                 `media_errors_critical`",
-                "no new one within `rise_hours`",
-                "scrub its array with: palisade array scrub NAME --repair; replace it if they go on",
-            ),
-            Self::Errors => (
-                "errors",
-                "warning: `errors` requests failed within `rise_hours`",
-                "no new one within `rise_hours`",
-                "check the drive, its slot and its cable; replace it if they go on",
-            ),
-            Self::Timeouts => (
-                "timeouts",
+                 `media_errors_critical`"
+            }
+            Self::Errors => "warning: `errors` requests failed within `rise_hours`",
+            Self::Timeouts => {
                 "warning: `timeouts` requests took longer than `drive_deadline_ms` within \
-                 `rise_hours`",
-                "no new one within `rise_hours`",
-                "check the drive, its slot and its cable; replace it if they go on",
-            ),
-            Self::Link => (
-                "link",
+                 `rise_hours`"
+            }
+            Self::Link => {
                 "warning: 2 readings in a row say that the link has fewer lanes, or is slower, \
-                 than drive and slot could; not with `link = \"off\"`",
-                THREE,
-                "plug the drive in again, clean its contacts, try another slot",
-            ),
-        };
-        Row { name, raised, cleared, action }
+                 than drive and slot could; not with `link = \"off\"`"
+            }
+        }
+    }
+
+    const fn cleared(self) -> &'static str {
+        match self {
+            Self::Temperature => "it is `temperature_hysteresis_c` below the limit",
+            Self::MediaErrors | Self::Errors | Self::Timeouts => "no new one within `rise_hours`",
+            _ => "3 readings in a row do not say so",
+        }
+    }
+
+    const fn action(self) -> &'static str {
+        match self {
+            Self::Spare | Self::Reliability | Self::ReadOnly | Self::Backup | Self::Wear => {
+                "replace it with: palisade array replace NAME --slot N --with DRIVE"
+            }
+            Self::PersistentRegion => "ask the drive's maker, and have a spare drive ready",
+            Self::OtherWarning => "look the bit up in the drive's manual",
+            Self::TemperatureThreshold | Self::Temperature => {
+                "see to what cools it: fans, filters, covers of empty slots, the room"
+            }
+            Self::MediaErrors => {
+                "scrub its array with: palisade array scrub NAME --repair; replace it if they go on"
+            }
+            Self::Errors | Self::Timeouts => {
+                "check the drive, its slot and its cable; replace it if they go on"
+            }
+            Self::Link => "plug the drive in again, clean its contacts, try another slot",
+        }
     }
 
     /// Whether the drive warns by this rule's bit of *critical warning* (NVMe Base 2.0, figure

@@ -183,6 +183,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
+        "crates/redfish/src/events/health.rs",
+        "health_that_changes_is_told_with_its_reason",
+        &["DriveWarns", "DriveCritical", "DriveWell"],
+    ),
+    (
         "crates/redfish/src/events/between_tests.rs",
         "what_was_wrong_and_is_right_is_told",
         &[

@@ -8,7 +8,8 @@
 //!
 //! Invariant: no more than [`MOST_AT_ONCE`] events come of two views; the gravest are told.
 
-use super::Event;
+use super::{Event, health};
+use crate::hardware::Health;
 use crate::messages::{self as say, Severity};
 use crate::service::uri;
 use crate::view::{
@@ -17,6 +18,7 @@ use crate::view::{
 };
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
 /// How many events two views may differ by.
 pub const MOST_AT_ONCE: usize = 512;
@@ -59,6 +61,9 @@ fn healthy(view: &View) -> View {
     for known in &mut well.drives {
         if known.drive.state == DriveState::Unusable {
             known.drive.state = DriveState::Free;
+        }
+        if known.hardware.health != Health::Ok {
+            known.hardware = Arc::default();
         }
     }
     // What goes on has begun with the daemon, and hosts have come.
@@ -472,7 +477,8 @@ fn drives(before: &View, after: &View, told: &mut Vec<Event>) {
     }
     for known in &after.drives {
         let (path, origin) = (&known.drive.path, || uri::drive(&known.id));
-        let was = old.get(known.id.as_str()).map(|was| was.drive.state);
+        let before = old.get(known.id.as_str()).copied();
+        let was = before.map(|was| was.drive.state);
         if was.is_none() {
             told.push(Event::new(&say::DRIVE_CAME, &[path, &serial(known)], origin()));
         }
@@ -485,6 +491,7 @@ fn drives(before: &View, after: &View, told: &mut Vec<Event>) {
             (false, false) => told.push(Event::new(&say::DRIVE_USABLE, &[path], origin())),
             _ => {}
         }
+        health::changed(before, known, told);
     }
 }
 

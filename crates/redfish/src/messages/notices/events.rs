@@ -124,6 +124,21 @@ notices! { EVENTS:
         "check the drive and its cable",
         "The drive did not answer in time and is out. Requests to it may still be carried out: \
          until they have ended it is not written again.";
+    DRIVE_WARNS: "DriveWarns" Warning
+        [Text("DRIVE"), Text("HEALTH"), Text("REASON"), Text("ADVICE")]
+        "drive %1 is not well, and was %2: %3",
+        "%4",
+        "A rule of the drive's health is not kept (docs/health.md). The drive is in use as before.";
+    DRIVE_CRITICAL: "DriveCritical" Critical
+        [Text("DRIVE"), Text("HEALTH"), Text("REASON"), Text("ADVICE")]
+        "drive %1 is critical, and was %2: %3",
+        "%4",
+        "A rule of the drive's health is not kept, and the drive may fail or lose data \
+         (docs/health.md). The drive is in use as before.";
+    DRIVE_WELL: "DriveWell" Ok [Text("DRIVE"), Text("HEALTH")]
+        "drive %1 is well, and was %2",
+        "nothing",
+        "All rules of the drive's health are kept again.";
     DRIVE_PATH_GONE: "DrivePathGone" Critical [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
         "drive %1 in slot %2 of array %3 went with its path over the network, and is waited for",
         "check the network and the drive's target",
