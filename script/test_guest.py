@@ -115,6 +115,7 @@ class WrongUse(unittest.TestCase):
             (["--nvme", "25"], "--nvme is a number from 0 to 24, not `25`"),
             (["--nvme", "four"], "--nvme is a number from 0 to 24, not `four`"),
             (["--nvme", "-1"], "--nvme is a number"),
+            (["--nvme", "010"], "--nvme is a number"),
             (["--nvme", ""], "not ``"),
             (["--nvme", "99999999999999999999"], "--nvme is a number"),
             (["--nvme-size", "0"], "--nvme-size is a number from 1"),

@@ -56,11 +56,14 @@ over_nbd() {
 # kept WORD: what stays on the upper half of the volume; `write` or `verify_only`.
 kept() {
     case $1 in write) set -- --do_verify=0 ;; *) set -- "--$1" ;; esac
-    over_nbd --rw=write --bs=64k --iodepth=4 --offset=32m --size=16m "$@"
+    over_nbd --rw=write --bs=64k --iodepth=4 --offset=32m --size=8m "$@"
 }
 
-# paths and sizes of all drives, each by one program.
-listed() { palisade drive list --json | jq -r '.drives[] | "\(.path) \(.serial) \(.bytes) \(.block_bytes)"'; }
+# listed, by_nvme: path, number, size and block of all drives, each by one program.
+listed() {
+    palisade drive list --json \
+        | jq -r '.drives[] | "\(.path) \(.serial) \(.bytes) \(.block_bytes)"'
+}
 by_nvme() {
     nvme list -o json | jq -r '.Devices[]
         | "\(.DevicePath) \(.SerialNumber) \(.PhysicalSize) \(.SectorSize)"'
@@ -82,7 +85,7 @@ id_ctrl() { nvme id-ctrl "$1" -o json | jq -r "$2" | sed 's/ *$//'; }
 
 check_write_read() {
     need_array
-    over_nbd --rw=randwrite --iodepth=16 --size=16m --bssplit=512/10:4k/40:64k/30:256k/20
+    over_nbd --rw=randwrite --iodepth=16 --size=4m --bssplit=512/10:4k/40:64k/30:256k/20
     kept write
     kept verify_only
 }
@@ -94,7 +97,7 @@ is_at_work() { kill -0 "$1" 2>/dev/null; }
 # work: writes and verifies until there is a file `enough`.
 work() {
     until [ -e enough ]; do
-        over_nbd --rw=randwrite --bs=8k --iodepth=16 --size=2m
+        over_nbd --rw=randwrite --bs=8k --iodepth=16 --size=1m
         touch worked
     done
 }
