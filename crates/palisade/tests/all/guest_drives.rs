@@ -1,8 +1,8 @@
 //! The daemon on NVMe drives that can be unplugged: it runs in an emulated machine with them.
 //!
-//! The checks are those of `script/guest.d/drives.sh`, which run in the guest, beside the daemon. What
-//! has to happen to the drives they ask `script/guest` for. All of them have one boot, which takes
-//! long.
+//! The checks are those of `script/guest.d/drives.sh`, which run in the guest, beside the daemon.
+//! What has to happen to the drives they ask `script/guest` for. All of them have one boot, which
+//! takes long.
 //!
 //! As the tests of [`crate::guest`] it has a name that ends with `is_a_host`.
 
