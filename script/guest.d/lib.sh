@@ -79,20 +79,25 @@ refused() {
     [ $rc != 0 ]
 }
 
+# ask WORD…: writes an event for outside, and sets ANSWER to what is said of it.
+ask() {
+    # In one line, whatever the words hold.
+    printf '@ %s\n' "$(printf %s "$*" | tr '\n' ' ')" >/dev/hvc0
+    read -r ANSWER </dev/hvc0
+}
+
 # event NAME ARGUMENT…: asks whoever watches outside to do something and waits until it is done.
 event() {
-    local answer
     if [ -n "${ACT:-}" ]; then
         "$ACT" "$@" || skip "nobody here to do: $*"
         return 0
     fi
     [ -n "${EVENTS:-}" ] || skip "nobody outside to do: $*"
-    echo "@ $*" >/dev/hvc0
-    read -r answer </dev/hvc0
-    case $answer in
+    ask "$@"
+    case $ANSWER in
         go*) ;;
-        no*) skip "${answer#no }" ;;
-        *) fail "asked for $*, was answered: $answer" ;;
+        no*) skip "${ANSWER#no }" ;;
+        *) fail "asked for $*, was answered: $ANSWER" ;;
     esac
 }
 

@@ -154,15 +154,13 @@ impl Target {
     }
 }
 
-/// Runs the checks on a kernel.
-fn checks(kernel: &str, options: &[&str]) {
-    let mut target = Target::new(&format!("a host with Linux {kernel}"));
+/// Runs `script/guest` with these words, of which the one behind `--` is a script beside it; tells
+/// each line that comes. What the guest said, which has succeeded, or nothing if there is none.
+pub fn guest(words: &[&str], mut line_came: impl FnMut(&str, &mut ChildStdin)) -> Option<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../script");
+    let at = words.iter().position(|word| *word == "--").expect("a script") + 1;
     let mut command = Command::new(script.join("guest"));
-    command.args(["run", kernel, "--events", "--time-limit", "1100", "--"]);
-    command.arg(script.join("guest.d/checks")).args(options);
-    let port = target.port.number().to_string();
-    command.args(["--host", HOST, "--closed", ADDRESS, &port, &target.own, SECOND]);
+    command.args(&words[..at]).arg(script.join("guest.d").join(words[at])).args(&words[at + 1..]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = command.spawn().expect("bash starts it");
     let (mut input, output) =
@@ -171,14 +169,26 @@ fn checks(kernel: &str, options: &[&str]) {
     for line in BufReader::new(output).lines() {
         let line = line.expect("text");
         said += &format!("{line}\n");
-        target.answer(&line, &mut input);
+        line_came(&line, &mut input);
     }
     let ended = guest.wait_with_output().expect("waited for");
     if ended.status.code() == Some(NOTHING) {
-        return skip(text(&ended).trim().lines().next_back().unwrap_or("no guest"));
+        skip(text(&ended).trim().lines().next_back().unwrap_or("no guest"));
+        return None;
     }
     println!("{said}{}", text(&ended));
     assert!(ended.status.success(), "{}: {said}{}", ended.status, text(&ended));
+    Some(said)
+}
+
+/// Runs the checks on a kernel.
+fn checks(kernel: &str, options: &[&str]) {
+    let mut target = Target::new(&format!("a host with Linux {kernel}"));
+    let (port, own) = (target.port.number().to_string(), target.own.clone());
+    let run = [&["run", kernel, "--events", "--time-limit", "1100", "--", "checks"], options];
+    let of = ["--host", HOST, "--closed", ADDRESS, &port, &own, SECOND];
+    let words = [&run.concat()[..], &of].concat();
+    let Some(said) = guest(&words, |line, input| target.answer(line, input)) else { return };
     assert!(said.contains("ok restart_in_io ") && !said.contains("skipped "), "{said}");
     target.finish();
 }
