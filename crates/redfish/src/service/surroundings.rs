@@ -183,3 +183,7 @@ fn supply_metrics(own: &Supply) -> Option<Value> {
         "InputPowerWatts": {"Reading": watts},
     }))
 }
+
+#[cfg(test)]
+#[path = "surroundings_tests.rs"]
+mod tests;
