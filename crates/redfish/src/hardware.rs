@@ -5,7 +5,9 @@
 //! here asks anything.
 //!
 //! Invariants: temperatures are degrees Celsius, speeds of links megabits or megatransfers per
-//! second, times seconds since 1970. What nobody knows is `None`, never zero.
+//! second, times seconds since 1970. What nobody knows is `None`, never zero. Identifiers that name
+//! something in URIs are of letters, digits, `-`, `.`, `_` and `~` (RFC 3986, section 2.3): others
+//! would be found, but clients of Redfish do not expect `%`.
 
 use crate::view::{DriveState, KnownDrive};
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,8 @@
 //! | `array`, `volume` | names; an array whose name another one has, too, has its UUID behind it |
 //! | `slot` | its number in the array; `palisade_drive_info` says which drive that is |
 //! | `drive` | the identifier of a drive, which it keeps whatever its path is |
-//! | `sensor`, `fan`, `supply`, `port` | identifiers, the same over restarts; `name` is a label of the device's own |
+//! | `sensor`, `fan`, `supply`, `port` | identifiers, the same over restarts |
+//! | `name` | what a sensor, a fan or a supply calls itself |
 //! | `export` | `ARRAY:NUMBER`, as the command line names it |
 //! | `host` | the qualified name of a host |
 //! | `core` | the number of a data core |

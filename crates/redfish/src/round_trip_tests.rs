@@ -146,7 +146,7 @@ const MOCKUP: &str = "PALISADE_MOCKUP";
 /// A machine with a shelf of drives, every resource of which is told in full.
 #[test]
 fn a_machine_with_a_shelf_is_told() {
-    let view = sample::shelf();
+    let view = sample::hardware::shelf();
     let found = reached(&view);
     let metrics = found.keys().filter(|uri| uri.ends_with("/Metrics") && uri.contains("/Drives/"));
     assert_eq!(metrics.count(), view.drives.len());

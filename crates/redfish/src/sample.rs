@@ -1,9 +1,7 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
 #[path = "sample/hardware.rs"]
-mod hardware;
-
-pub use hardware::shelf;
+pub mod hardware;
 
 use crate::access::{Role, Session};
 use crate::events::{Event, Policy, Standing, Subscription};

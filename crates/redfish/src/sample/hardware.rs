@@ -73,7 +73,9 @@ pub fn shelf() -> View {
     };
     view.surroundings = Surroundings {
         enclosures: vec![shelf],
-        sensors: (0..8).map(|number| sensor(random, number)).collect(),
+        sensors: (0..8)
+            .map(|number| Sensor { id: format!("hwmon{number}.temp1"), ..sensor(random, number) })
+            .collect(),
         fans: (0..2)
             .map(|number| Fan {
                 id: format!("fan{number}"),

@@ -88,8 +88,6 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Volumes => Some(volumes::volumes(view)),
         R::Volume => volumes::volume(view, id),
         R::VolumeMetrics => volumes::metrics(view, id),
-        R::ChassisAll => Some(chassis::all(view)),
-        R::Chassis => chassis::one(view, id),
         R::Drives => Some(drives::drives(view)),
         R::Drive => drives::drive(view, id),
         R::DriveMetrics => drive_metrics::metrics(view, id),

@@ -1,4 +1,4 @@
-//! Sensors, fans and power supplies of the machine's housing.
+//! Housings, and sensors, fans and power supplies of the machine's.
 
 use super::{chassis, collection, link, ports, uri};
 use crate::oem;
@@ -12,6 +12,8 @@ pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
     let own = &view.surroundings;
     let id = found.id(0);
     match found.route.resource {
+        R::ChassisAll => Some(chassis::all(view)),
+        R::Chassis => chassis::one(view, id),
         R::Sensors => {
             let uris = own.sensors.iter().map(|own| uri::sensor(&own.id));
             Some(collection(uri::SENSORS, "SensorCollection", "Sensors", uris))

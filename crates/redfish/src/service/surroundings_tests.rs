@@ -64,7 +64,7 @@ fn readings_are_in_the_units_of_redfish() {
 
 #[test]
 fn a_drive_is_in_one_housing_and_empty_slots_are_told() {
-    let view = sample::shelf();
+    let view = sample::hardware::shelf();
     let shelf = get(&view, &uri::chassis("shelf.0"));
     assert_eq!(shelf["ChassisType"], "StorageEnclosure");
     assert_eq!(shelf["Links"]["Drives@odata.count"], 24);
