@@ -43,7 +43,7 @@ STEPS = (
     ("service, no array", service.check),
     ("arrays", set_up),
     ("service", service.check),
-    ("hardware", hardware.check),
+    ("hardware", hardware.check, hardware.MEANT),
     ("library", library.check),
     ("utilities", utilities.check),
     ("openstack", openstack.check),

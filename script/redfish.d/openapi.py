@@ -59,7 +59,9 @@ def identifiers(address):
         "Certificate": "/redfish/v1/Managers/palisade/NetworkProtocol/HTTPS/Certificates",
         "LogEntry": "/redfish/v1/Managers/palisade/LogServices/Audit/Entries",
     }
-    found = {"Fabric": "nvme", "Action": "Scrub"}
+    found = {"Fabric": "nvme", "Action": "Scrub", "Chassis": "local"}
+    # The machine that this runs on need not have any.
+    found |= dict.fromkeys(("Sensor", "Fan", "PowerSupply", "EthernetInterface"), "none")
     for name, uri in collections.items():
         members = json.loads(network.fetch(address, uri))["Members"]
         if not members:

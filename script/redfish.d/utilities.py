@@ -3,6 +3,7 @@ its certificate are, and requests of any kind."""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -47,7 +48,9 @@ def inventory(tools):
     text = tools.run("rf_sys_inventory", "--details")
     drives = tools.place.daemon.ask("drive", "list")["drives"]
     serials = [drive["serial"] for drive in drives if drive["serial"]]
-    missing = [serial for serial in serials if text.count(serial) != 1]
+    # One serial number may begin as another one does.
+    found = {serial: re.findall(re.escape(serial) + r"(?!\w)", text) for serial in serials}
+    missing = [serial for serial in serials if len(found[serial]) != 1]
     tools.report.claim(serials and not missing, f"{missing} once each in {text}")
 
 

@@ -426,6 +426,22 @@ async fn act(
             };
             manager.act_on_job(&id, action).await.map(quietly)
         }
+        Change::Wipe(_) | Change::LocateDrive { .. } | Change::SetDrivePower { .. } => {
+            on_drive(manager, change).await
+        }
+        Change::VerifyLog => verify_log(manager).await,
+        Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
+        Change::FindDrives { paths } => {
+            let ids = manager.find_drives(&paths).await?;
+            let link = |id: &String| told::Link { uri: uri::drive(id) };
+            Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
+        }
+    }
+}
+
+/// Changes a drive.
+async fn on_drive(manager: &Manager, change: Change) -> Result<Done, Error> {
+    match change {
         Change::Wipe(request) => {
             let view::Wiped { held, .. } = manager.wipe(&request).await?;
             Ok(Done::says(&told::Wiped { held }))
@@ -437,13 +453,7 @@ async fn act(
         Change::SetDrivePower { id, state } => {
             manager.set_drive_power(&id, state).await.map(quietly)
         }
-        Change::VerifyLog => verify_log(manager).await,
-        Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
-        Change::FindDrives { paths } => {
-            let ids = manager.find_drives(&paths).await?;
-            let link = |id: &String| told::Link { uri: uri::drive(id) };
-            Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
-        }
+        _ => Ok(Done::Quietly),
     }
 }
 

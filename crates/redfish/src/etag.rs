@@ -11,7 +11,8 @@
 //! - Time, progress and I/O change no ETag: a request with `If-Match` fails only where somebody
 //!   changed something, or something happened that a person would want to know first. But the
 //!   progress of a job or of a task changes its own, and so do the values of a report of metrics,
-//!   of a volume's and of a drive's: who reads one again wants nothing else.
+//!   of metrics of a volume, a drive or a supply, of a sensor and of a fan: who reads one again
+//!   wants nothing else.
 
 use crate::error::{Base, Refusal};
 use serde_json::Value;
@@ -73,8 +74,17 @@ pub const MOVING: [&str; 38] = [
 ];
 
 /// Who reads one of these again wants its progress, or its values, and nothing else.
-const OWN_PROGRESS: [&str; 5] =
-    ["#Job.", "#Task.", "#MetricReport.", "#VolumeMetrics.", "#DriveMetrics."];
+const OWN_PROGRESS: [&str; 9] = [
+    "#Job.",
+    "#Task.",
+    "#MetricReport.",
+    "#VolumeMetrics.",
+    "#DriveMetrics.",
+    "#Sensor.",
+    "#Fan.",
+    "#ThermalMetrics.",
+    "#PowerSupplyMetrics.",
+];
 
 /// Of a digest so much is written: 96 bits in hexadecimal digits.
 const BYTES: usize = 12;

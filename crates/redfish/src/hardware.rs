@@ -5,7 +5,9 @@
 //! here asks anything.
 //!
 //! Invariants: temperatures are degrees Celsius, speeds of links megabits or megatransfers per
-//! second, times seconds since 1970. What nobody knows is `None`, never zero.
+//! second, times seconds since 1970. What nobody knows is `None`, never zero. Identifiers that name
+//! something in URIs are of letters, digits, `-`, `.`, `_` and `~` (RFC 3986, section 2.3): others
+//! would be found, but clients of Redfish do not expect `%`.
 
 use crate::view::{DriveState, KnownDrive};
 use serde::{Deserialize, Serialize};
@@ -264,10 +266,24 @@ pub struct Surroundings {
     pub ports: Vec<NetworkPort>,
 }
 
+impl Surroundings {
+    /// The enclosure of this identifier.
+    pub fn enclosure(&self, id: &str) -> Option<&Enclosure> {
+        self.enclosures.iter().find(|own| own.id == id)
+    }
+
+    /// How well sensors, fans and supplies are.
+    pub fn healths(&self) -> impl Iterator<Item = Health> {
+        let sensors = self.sensors.iter().map(|own| own.health);
+        let fans = self.fans.iter().map(|own| own.health);
+        sensors.chain(fans).chain(self.supplies.iter().map(|own| own.health))
+    }
+}
+
 /// What drives are plugged into.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Enclosure {
-    /// Names it in URIs.
+    /// Names it in URIs; `local` is the server itself.
     pub id: String,
     /// Its name.
     pub name: String,
@@ -381,7 +397,8 @@ pub struct NetworkPort {
     pub full_duplex: Option<bool>,
     /// The most bytes of a packet.
     pub mtu: u32,
-    /// Its addresses, with the length of their networks' prefixes: `192.0.2.1/24`.
+    /// Its addresses, with the length of their networks' prefixes: `192.0.2.1/24`. Those of IPv4
+    /// come first.
     pub addresses: Vec<String>,
 }
 

@@ -9,6 +9,8 @@
 //! | `array`, `volume` | names; an array whose name another one has, too, has its UUID behind it |
 //! | `slot` | its number in the array; `palisade_drive_info` says which drive that is |
 //! | `drive` | the identifier of a drive, which it keeps whatever its path is |
+//! | `sensor`, `fan`, `supply`, `port` | identifiers, the same over restarts |
+//! | `name` | what a sensor, a fan or a supply calls itself |
 //! | `export` | `ARRAY:NUMBER`, as the command line names it |
 //! | `host` | the qualified name of a host |
 //! | `core` | the number of a data core |
@@ -23,6 +25,8 @@ mod counters;
 mod daemon;
 mod drives;
 mod exports;
+mod hardware;
+mod surroundings;
 mod text;
 
 pub use daemon::{Daemon, Process};
@@ -41,6 +45,8 @@ pub fn exposition(view: &View, daemon: &Daemon, bytes: usize) -> String {
     daemon::write(text, view, daemon);
     arrays::write(text, view, names);
     drives::write(text, view, names);
+    hardware::write(text, view);
+    surroundings::write(text, view);
     exports::write(text, view, names);
     counters::write(text, view, names);
     core::mem::take(text).end()

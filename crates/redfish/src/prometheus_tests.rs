@@ -347,13 +347,88 @@ fn slot(number: u16, state: SlotState) -> SlotInfo {
     }
 }
 
+/// The first drive tells all, the other one only what the kernel knows.
+fn hardware(number: u16) -> Hardware {
+    let smart = Smart {
+        celsius: Some(41),
+        available_spare_percent: 98,
+        spare_threshold_percent: 10,
+        percentage_used: 93,
+        read_bytes: 1 << 70,
+        written_bytes: 512_000,
+        power_cycles: 12,
+        power_on_hours: 4123,
+        unsafe_shutdowns: 3,
+        media_errors: 2,
+        error_log_entries: 5,
+        ..Smart::default()
+    };
+    match number {
+        0 => Hardware {
+            health: Health::Warning,
+            smart: Some(smart),
+            sensor_celsius: Some(30),
+            warning_celsius: Some(70),
+            critical_celsius: Some(80),
+            worn_out: Some(1_800_000_000),
+            ..Hardware::default()
+        },
+        _ => Hardware { sensor_celsius: Some(-3), ..Hardware::default() },
+    }
+}
+
+fn surroundings() -> Surroundings {
+    let sensor = |id: &str, measures, reading| Sensor {
+        id: id.to_owned(),
+        name: format!("The \"{id}\""),
+        measures,
+        reading,
+        high: None,
+        critical: None,
+        health: Health::Ok,
+    };
+    let port = NetworkPort {
+        id: "eth0".to_owned(),
+        has_link: true,
+        is_enabled: true,
+        megabits: Some(100_000),
+        mtu: 9_000,
+        ..NetworkPort::default()
+    };
+    Surroundings {
+        enclosures: Vec::new(),
+        sensors: vec![
+            sensor("t", Measures::Temperature, Some(41_500)),
+            sensor("v", Measures::Voltage, Some(12_034)),
+            sensor("a", Measures::Current, Some(-1)),
+            sensor("w", Measures::Power, Some(123_456_789)),
+            sensor("x", Measures::Power, None),
+        ],
+        fans: vec![Fan {
+            id: "fan1".to_owned(),
+            name: "Rear".to_owned(),
+            rpm: Some(0),
+            least_rpm: Some(500),
+            health: Health::Critical,
+        }],
+        supplies: vec![Supply {
+            id: "psu1".to_owned(),
+            name: "Left".to_owned(),
+            is_on: Some(true),
+            input_microwatts: Some(250_500_000),
+            health: Health::Ok,
+        }],
+        ports: vec![port],
+    }
+}
+
 fn drive(number: u16) -> KnownDrive {
     KnownDrive {
         id: format!("eui.{number}"),
         wwid: None,
         model: Some("Fast \"One\"".to_owned()),
         is_file: false,
-        hardware: Default::default(),
+        hardware: hardware(number).into(),
         drive: Drive {
             path: format!("/dev/nvme{number}n1"),
             serial: format!("S{number}"),
@@ -496,6 +571,7 @@ fn small() -> View {
         server: Server { since: 1_699_999_000, ..Server::default() },
         status,
         drives: vec![drive(0), drive(1)],
+        surroundings: Arc::new(surroundings()),
         jobs: vec![job],
         log: Arc::new(Log { entries: [Arc::new(entry)].into(), most: 4096, is_kept: true }),
         https: Arc::new(Https {

@@ -6,7 +6,7 @@
 
 mod hardware;
 
-pub use hardware::smart;
+pub use hardware::{Around, smart, surroundings};
 
 use crate::access::{Account, Role};
 use crate::dates;

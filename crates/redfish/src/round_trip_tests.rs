@@ -1,9 +1,9 @@
 //! A view becomes resources, and these the same view.
 
-use crate::read::{self, Fetched};
+use crate::read::{self, Around, Fetched};
 use crate::routes::{self, Method, Resource};
 use crate::service::{render, uri};
-use crate::view::View;
+use crate::view::{Surroundings, View};
 use crate::{oem, sample};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +42,13 @@ fn fetch(view: &View) -> Fetched {
     }
 }
 
+/// Enclosures in the order of others: the machine's housing is told first.
+fn in_order(mut own: Surroundings, other: &Surroundings) -> Surroundings {
+    let at = |id: &str| other.enclosures.iter().position(|enclosure| enclosure.id == id);
+    own.enclosures.sort_by_key(|enclosure| at(&enclosure.id));
+    own
+}
+
 #[test]
 fn a_view_comes_back() {
     for seed in 0..VIEWS {
@@ -56,10 +63,19 @@ fn a_view_comes_back() {
         }
         let accounts = read::all(&expanded(&view, uri::ACCOUNTS), read::account);
         assert_eq!(accounts.as_ref(), Ok(&view.access.accounts), "seed {seed}");
+        let around = Around {
+            chassis: expanded(&view, uri::CHASSIS_ALL),
+            sensors: expanded(&view, uri::SENSORS),
+            fans: expanded(&view, uri::FANS),
+            supplies: expanded(&view, uri::SUPPLIES),
+            ports: expanded(&view, uri::PORTS),
+        };
+        let surroundings = read::surroundings(&around).expect("is read");
+        let surroundings = in_order(surroundings, &view.surroundings).into();
         // Of the logs, of accounts and of HTTPS a client reads what it wants.
         let (log, access) = (view.log.clone(), view.access.clone());
         let (https, events) = (view.https.clone(), view.events.clone());
-        let back = View { log, access, https, events, ..back };
+        let back = View { log, access, https, events, surroundings, ..back };
         assert_eq!(back, view, "seed {seed}");
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");
@@ -130,7 +146,7 @@ const MOCKUP: &str = "PALISADE_MOCKUP";
 /// A machine with a shelf of drives, every resource of which is told in full.
 #[test]
 fn a_machine_with_a_shelf_is_told() {
-    let view = sample::shelf();
+    let view = sample::hardware::shelf();
     let found = reached(&view);
     let metrics = found.keys().filter(|uri| uri.ends_with("/Metrics") && uri.contains("/Drives/"));
     assert_eq!(metrics.count(), view.drives.len());

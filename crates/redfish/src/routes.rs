@@ -99,8 +99,20 @@ pub enum Resource {
     Volume,
     VolumeMetrics,
     CheckConsistency,
+    EthernetInterfaces,
+    EthernetInterface,
     ChassisAll,
     Chassis,
+    Sensors,
+    Sensor,
+    Thermal,
+    ThermalMetrics,
+    Fans,
+    Fan,
+    Power,
+    PowerSupplies,
+    PowerSupply,
+    PowerSupplyMetrics,
     Drives,
     Drive,
     DriveMetrics,
@@ -282,6 +294,9 @@ macro_rules! under {
     (pool $tail:literal) => {
         concat!("/redfish/v1/Systems/local/Storage/palisade/StoragePools/{StoragePool}", $tail)
     };
+    (chassis $tail:literal) => {
+        concat!("/redfish/v1/Chassis/local", $tail)
+    };
     (drive $tail:literal) => {
         concat!("/redfish/v1/Chassis/local/Drives", $tail)
     };
@@ -424,8 +439,65 @@ pub const ROUTES: &[Route] = &{
             "",
             ACT,
         ),
+        row(
+            under!(root "/Systems/local/EthernetInterfaces"),
+            R::EthernetInterfaces,
+            "#EthernetInterfaceCollection.EthernetInterfaceCollection",
+            READ,
+        ),
+        row(
+            under!(root "/Systems/local/EthernetInterfaces/{EthernetInterface}"),
+            R::EthernetInterface,
+            "#EthernetInterface.v1_12_5.EthernetInterface",
+            READ,
+        ),
         row(under!(root "/Chassis"), R::ChassisAll, "#ChassisCollection.ChassisCollection", READ),
-        row(under!(root "/Chassis/local"), R::Chassis, "#Chassis.v1_28_0.Chassis", READ),
+        row(under!(root "/Chassis/{Chassis}"), R::Chassis, "#Chassis.v1_28_0.Chassis", READ),
+        row(under!(chassis "/Sensors"), R::Sensors, "#SensorCollection.SensorCollection", READ),
+        row(under!(chassis "/Sensors/{Sensor}"), R::Sensor, "#Sensor.v1_13_0.Sensor", READ),
+        row(
+            under!(chassis "/ThermalSubsystem"),
+            R::Thermal,
+            "#ThermalSubsystem.v1_5_0.ThermalSubsystem",
+            READ,
+        ),
+        row(
+            under!(chassis "/ThermalSubsystem/ThermalMetrics"),
+            R::ThermalMetrics,
+            "#ThermalMetrics.v1_3_3.ThermalMetrics",
+            READ,
+        ),
+        row(
+            under!(chassis "/ThermalSubsystem/Fans"),
+            R::Fans,
+            "#FanCollection.FanCollection",
+            READ,
+        ),
+        row(under!(chassis "/ThermalSubsystem/Fans/{Fan}"), R::Fan, "#Fan.v1_6_0.Fan", READ),
+        row(
+            under!(chassis "/PowerSubsystem"),
+            R::Power,
+            "#PowerSubsystem.v1_1_4.PowerSubsystem",
+            READ,
+        ),
+        row(
+            under!(chassis "/PowerSubsystem/PowerSupplies"),
+            R::PowerSupplies,
+            "#PowerSupplyCollection.PowerSupplyCollection",
+            READ,
+        ),
+        row(
+            under!(chassis "/PowerSubsystem/PowerSupplies/{PowerSupply}"),
+            R::PowerSupply,
+            "#PowerSupply.v1_7_0.PowerSupply",
+            READ,
+        ),
+        row(
+            under!(chassis "/PowerSubsystem/PowerSupplies/{PowerSupply}/Metrics"),
+            R::PowerSupplyMetrics,
+            "#PowerSupplyMetrics.v1_2_0.PowerSupplyMetrics",
+            READ,
+        ),
         row(under!(drive ""), R::Drives, "#DriveCollection.DriveCollection", READ),
         row(under!(drive "/{Drive}"), R::Drive, "#Drive.v1_22_0.Drive", SWITCH),
         row(

@@ -63,7 +63,8 @@ fn a_collection_is_created_in_by_its_members_too() {
     assert_eq!(found("/redfish/v1/SessionService/Sessions/Members"), Some(Resource::Sessions));
     assert_eq!(found("/redfish/v1/SessionService/Sessions"), Some(Resource::Sessions));
     assert_eq!(found("/redfish/v1/Chassis/local/Drives/Members"), Some(Resource::Drive));
-    assert_eq!(found("/redfish/v1/Chassis/Members"), None);
+    assert_eq!(found("/redfish/v1/Chassis/Members"), Some(Resource::Chassis));
+    assert_eq!(found("/redfish/v1/Systems/Members"), None);
     assert_eq!(found("/redfish/v1/Members"), None);
 }
 

@@ -1,9 +1,7 @@
 //! Views for tests: of a seed, always the same, and as varied as views can be.
 
 #[path = "sample/hardware.rs"]
-mod hardware;
-
-pub use hardware::shelf;
+pub mod hardware;
 
 use crate::access::{Role, Session};
 use crate::events::{Event, Policy, Standing, Subscription};
@@ -103,6 +101,7 @@ pub fn view(seed: u64) -> View {
     let mut jobs = Vec::new();
     let arrays = random.several(4, |random, _| array(random, &drives, &mut jobs));
     jobs.extend(random.several(3, ended));
+    let surroundings = hardware::surroundings(random, &drives).into();
     View {
         server: Server {
             name: random.text(),
@@ -139,7 +138,7 @@ pub fn view(seed: u64) -> View {
         https: Arc::new(https(random)),
         counters: Arc::default(),
         events: Arc::new(events(random)),
-        surroundings: Arc::default(),
+        surroundings,
         alerts: Arc::default(),
     }
 }

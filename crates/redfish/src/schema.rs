@@ -49,12 +49,14 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 14] = [
+const OWN: [Own; 16] = [
+    own::<oem::Chassis>(),
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::DriveMetrics>(),
     own::<oem::Endpoint>(),
     own::<oem::EventDestination>(),
+    own::<oem::Fan>(),
     own::<oem::Job>(),
     own::<oem::LogEntry>(),
     ("LogService", None),

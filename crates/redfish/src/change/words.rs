@@ -66,17 +66,8 @@ impl Change {
                 let name = view.job(id).map_or("", |job| job.task.id.as_str());
                 format!("{word} task {name} ({id})")
             }
-            Self::Wipe(view::WipeDrive { drive: wiped, overwrite }) => {
-                let mut words = format!("wipe drive {}", drive(wiped));
-                with(&mut words, *overwrite, "overwrite");
-                words
-            }
-            Self::LocateDrive { id, on } => {
-                let word = if *on { "on" } else { "off" };
-                format!("switch {word} the indicator of drive {}", known(view, id))
-            }
-            Self::SetDrivePower { id, state } => {
-                format!("put drive {} in power state {state}", known(view, id))
+            Self::Wipe(_) | Self::LocateDrive { .. } | Self::SetDrivePower { .. } => {
+                of_drive(self, view)
             }
             Self::FindDrives { paths } => format!("look for drives: {}", paths.join(", ")),
             Self::VerifyLog => "verify the audit log".to_owned(),
@@ -111,6 +102,25 @@ fn overwriting(drives: &[NamedDrive]) -> String {
 /// A drive by its path, which says where, and its identifier, which says which.
 fn drive(named: &NamedDrive) -> String {
     format!("{} ({})", named.path, named.id)
+}
+
+/// A change of a drive.
+fn of_drive(change: &Change, view: &View) -> String {
+    match change {
+        Change::Wipe(view::WipeDrive { drive: wiped, overwrite }) => {
+            let mut words = format!("wipe drive {}", drive(wiped));
+            with(&mut words, *overwrite, "overwrite");
+            words
+        }
+        Change::LocateDrive { id, on } => {
+            let word = if *on { "on" } else { "off" };
+            format!("switch {word} the indicator of drive {}", known(view, id))
+        }
+        Change::SetDrivePower { id, state } => {
+            format!("put drive {} in power state {state}", known(view, id))
+        }
+        _ => String::new(),
+    }
 }
 
 /// The same of an identifier.

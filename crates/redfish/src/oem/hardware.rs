@@ -4,7 +4,7 @@
 //! Invariant: a standard property that says the same is not doubled. A drive's firmware, slot and
 //! indicator, and the reasons for its health, are read from there.
 
-use super::{Extension, Health};
+use super::{Extension, Health, Link};
 use crate::dates;
 use crate::view;
 use schemars::JsonSchema;
@@ -194,4 +194,68 @@ pub struct DriveMetrics {
 
 impl Extension for DriveMetrics {
     const OF: &'static str = "DriveMetrics";
+}
+
+/// What an enclosure has beside what Redfish says of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Chassis {
+    /// Slots side by side as one looks at its front; 0 where nobody said.
+    pub columns: u16,
+    /// Its slots, in order, empty ones included.
+    pub slots: Vec<EnclosureSlot>,
+    /// Its I/O modules.
+    pub modules: Vec<Module>,
+}
+
+impl Extension for Chassis {
+    const OF: &'static str = "Chassis";
+}
+
+/// A slot of an enclosure.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct EnclosureSlot {
+    /// Its number, or its label.
+    pub slot: String,
+    /// The drive in it; absent if it is empty, or nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub drive: Option<Link>,
+    /// Whether its indicator is on; absent where it has none that can be switched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub location_indicator_active: Option<bool>,
+}
+
+/// An I/O module of an enclosure.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Module {
+    /// Its name.
+    pub name: String,
+    /// Its network ports.
+    pub ports: Vec<ModulePort>,
+}
+
+/// A network port of an I/O module.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct ModulePort {
+    /// The name of its interface.
+    pub name: String,
+    /// It; absent while the machine has no such interface.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ethernet_interface: Option<Link>,
+}
+
+/// What a fan has beside what Redfish says of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Fan {
+    /// Turns a minute below which it fails; absent where nobody says.
+    #[serde(rename = "LeastRPM", skip_serializing_if = "Option::is_none", default)]
+    pub least_rpm: Option<u32>,
+}
+
+impl Extension for Fan {
+    const OF: &'static str = "Fan";
 }

@@ -22,7 +22,10 @@ mod words;
 
 pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
-pub use hardware::{DriveMetrics, DrivePower, DrivePowerState, Hardware, PcieLink};
+pub use hardware::{
+    Chassis, DriveMetrics, DrivePower, DrivePowerState, EnclosureSlot, Fan, Hardware, Module,
+    ModulePort, PcieLink,
+};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};

@@ -1,11 +1,15 @@
-//! The way back of what is known of drives as devices.
+//! The way back of what is known of drives as devices, and of what is around them.
 
 use super::{lacks, number, optional, text};
 use crate::dates;
 use crate::messages::DRIVE_UNWELL;
 use crate::oem;
-use crate::service::DATA_UNIT;
-use crate::view::{DrivePlace, Error, Hardware, Health, Reason, Smart};
+use crate::service::{DATA_UNIT, unit};
+use crate::view::{
+    DrivePlace, Enclosure, EnclosureSlot, Error, Fan, Hardware, Health, Measures, Module,
+    NetworkPort, Reason, Sensor, Smart, Supply, Surroundings,
+};
+use core::net::Ipv4Addr;
 use serde_json::Value;
 
 /// A drive as a device, of its resource and of what that has of our own.
@@ -94,5 +98,138 @@ pub fn smart(metrics: &Value) -> Result<Smart, Error> {
         warning_minutes: minutes("WarningCompositeTempTimeMinutes")?,
         critical_minutes: minutes("CriticalCompositeTempTimeMinutes")?,
         sensors_celsius: sensors.into_iter().flatten().map(celsius).collect(),
+    })
+}
+
+/// What clients fetch to know what is around the drives: collections with their members, and of
+/// supplies with their metrics (query option `$expand=.($levels=2)`).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Around {
+    /// `Chassis`, with members.
+    pub chassis: Value,
+    /// `Sensors` of the machine's housing, with members.
+    pub sensors: Value,
+    /// `Fans` of the machine's housing, with members.
+    pub fans: Value,
+    /// `PowerSupplies` of the machine's housing, with members and their metrics.
+    pub supplies: Value,
+    /// `EthernetInterfaces` of the machine, with members.
+    pub ports: Value,
+}
+
+/// What is around the drives.
+///
+/// # Errors
+///
+/// It is not what this service would say.
+pub fn surroundings(around: &Around) -> Result<Surroundings, Error> {
+    let chassis = super::contents(&around.chassis)?;
+    let is_enclosure = |own: &&Value| own.pointer("/Oem/Palisade").is_some();
+    Ok(Surroundings {
+        enclosures: chassis.iter().filter(is_enclosure).map(enclosure).collect::<Result<_, _>>()?,
+        sensors: super::all(&around.sensors, sensor)?,
+        fans: super::all(&around.fans, fan)?,
+        supplies: super::all(&around.supplies, supply)?,
+        ports: super::all(&around.ports, port)?,
+    })
+}
+
+fn enclosure(resource: &Value) -> Result<Enclosure, Error> {
+    let own: oem::Chassis = oem::of(resource)?;
+    let drive = |link: &oem::Link| Some(crate::routes::find(&link.id)?.id(0).to_owned());
+    let slot = |slot: oem::EnclosureSlot| EnclosureSlot {
+        drive: slot.drive.as_ref().and_then(drive),
+        slot: slot.slot,
+        located: slot.location_indicator_active,
+    };
+    let module = |own: oem::Module| Module {
+        name: own.name,
+        ports: own.ports.into_iter().map(|port| port.name).collect(),
+    };
+    Ok(Enclosure {
+        id: text(resource, "/Id")?,
+        name: text(resource, "/Name")?,
+        model: optional(resource, "/Model"),
+        columns: own.columns,
+        slots: own.slots.into_iter().map(slot).collect(),
+        modules: own.modules.into_iter().map(module).collect(),
+    })
+}
+
+fn health(resource: &Value) -> Result<Health, Error> {
+    const HEALTH: &str = "/Status/Health";
+    Health::of(&text(resource, HEALTH)?).ok_or_else(|| lacks(resource, HEALTH))
+}
+
+/// A number of Redfish's unit in ours, of which so many are one.
+#[allow(clippy::cast_possible_truncation, reason = "a conversion of floating point saturates")]
+fn scaled(resource: &Value, pointer: &str, scale: f64) -> Option<i64> {
+    let value = resource.pointer(pointer).and_then(Value::as_f64)?;
+    Some((value * scale).round() as i64)
+}
+
+fn sensor(resource: &Value) -> Result<Sensor, Error> {
+    let word = text(resource, "/ReadingType")?;
+    let all = [Measures::Temperature, Measures::Voltage, Measures::Current, Measures::Power];
+    let measures = all.into_iter().find(|one| unit(*one).0 == word);
+    let measures = measures.ok_or_else(|| lacks(resource, "/ReadingType"))?;
+    let at = |pointer: &str| scaled(resource, pointer, unit(measures).2);
+    Ok(Sensor {
+        id: text(resource, "/Id")?,
+        name: text(resource, "/Name")?,
+        measures,
+        reading: at("/Reading"),
+        high: at("/Thresholds/UpperCaution/Reading"),
+        critical: at("/Thresholds/UpperCritical/Reading"),
+        health: health(resource)?,
+    })
+}
+
+fn fan(resource: &Value) -> Result<Fan, Error> {
+    let own: oem::Fan = oem::of(resource)?;
+    let rpm = resource.pointer("/SpeedPercent/SpeedRPM").and_then(Value::as_u64);
+    Ok(Fan {
+        id: text(resource, "/Id")?,
+        name: text(resource, "/Name")?,
+        rpm: rpm.and_then(|rpm| u32::try_from(rpm).ok()),
+        least_rpm: own.least_rpm,
+        health: health(resource)?,
+    })
+}
+
+fn supply(resource: &Value) -> Result<Supply, Error> {
+    let input = scaled(resource, "/Metrics/InputPowerWatts/Reading", 1e6);
+    Ok(Supply {
+        id: text(resource, "/Id")?,
+        name: text(resource, "/Name")?,
+        is_on: optional(resource, "/LineInputStatus").map(|word| word == "Normal"),
+        input_microwatts: input.and_then(|input| u64::try_from(input).ok()),
+        health: health(resource)?,
+    })
+}
+
+fn port(resource: &Value) -> Result<NetworkPort, Error> {
+    let flag = |name: &str| resource.get(name).and_then(Value::as_bool);
+    let small = |name: &str| {
+        let number = resource.get(name).and_then(Value::as_u64);
+        number.and_then(|number| u32::try_from(number).ok())
+    };
+    let each = |name: &str| resource.get(name).and_then(Value::as_array).into_iter().flatten();
+    let old = each("IPv4Addresses").map(|own| {
+        let mask = text(own, "/SubnetMask")?;
+        let mask: Ipv4Addr = mask.parse().map_err(|_| lacks(own, "/SubnetMask"))?;
+        Ok(format!("{}/{}", text(own, "/Address")?, mask.to_bits().count_ones()))
+    });
+    let new = each("IPv6Addresses")
+        .map(|own| Ok(format!("{}/{}", text(own, "/Address")?, number(own, "/PrefixLength")?)));
+    Ok(NetworkPort {
+        id: text(resource, "/Id")?,
+        mac: optional(resource, "/MACAddress"),
+        has_link: optional(resource, "/LinkStatus").as_deref() == Some("LinkUp"),
+        is_enabled: flag("InterfaceEnabled").ok_or_else(|| lacks(resource, "/InterfaceEnabled"))?,
+        megabits: small("SpeedMbps"),
+        full_duplex: flag("FullDuplex"),
+        mtu: small("MTUSize").ok_or_else(|| lacks(resource, "/MTUSize"))?,
+        addresses: old.chain(new).collect::<Result<_, Error>>()?,
     })
 }

@@ -54,6 +54,49 @@ pub fn shelf() -> View {
             known
         })
         .collect();
+    let slot = |number: usize| EnclosureSlot {
+        slot: number.to_string(),
+        drive: view.drives.get(number).filter(|_| number != 7).map(|known| known.id.clone()),
+        located: Some(number == 3),
+    };
+    let module = |name: &str, ports: [&str; 2]| Module {
+        name: name.to_owned(),
+        ports: ports.map(str::to_owned).to_vec(),
+    };
+    let shelf = Enclosure {
+        id: "shelf.0".to_owned(),
+        name: "Shelf".to_owned(),
+        model: Some("Data24".to_owned()),
+        columns: 24,
+        slots: (0..24).map(slot).collect(),
+        modules: vec![module("A", ["eth0", "eth1"]), module("B", ["eth2", "gone"])],
+    };
+    view.surroundings = Surroundings {
+        enclosures: vec![shelf],
+        sensors: (0..8)
+            .map(|number| Sensor { id: format!("hwmon{number}.temp1"), ..sensor(random, number) })
+            .collect(),
+        fans: (0..2)
+            .map(|number| Fan {
+                id: format!("fan{number}"),
+                name: format!("Fan {number}"),
+                rpm: (number == 0).then_some(9_000),
+                least_rpm: Some(1_000),
+                health: Health::ALL[number],
+            })
+            .collect(),
+        supplies: (0..2)
+            .map(|number| Supply {
+                id: format!("psu{number}"),
+                name: format!("Supply {number}"),
+                is_on: Some(number == 0),
+                input_microwatts: Some(123_456_789),
+                health: Health::ALL[number],
+            })
+            .collect(),
+        ports: (0..3).map(|number| port(random, number)).collect(),
+    }
+    .into();
     view
 }
 
@@ -90,6 +133,79 @@ fn of_shelf(random: &mut Random, number: u64, health: Health) -> Hardware {
         worn_out: Some(2_000_000_000),
         asked: Some(1_700_000_000),
         problem: random.maybe(Random::text),
+    }
+}
+
+/// What is around these drives.
+pub fn surroundings(random: &mut Random, drives: &[KnownDrive]) -> Surroundings {
+    let slot = |random: &mut Random, number: u64| EnclosureSlot {
+        slot: format!("{number} ä"),
+        drive: match drives {
+            [] => None,
+            some => random.maybe(|random| random.pick(some).id),
+        },
+        located: random.maybe(Random::chance),
+    };
+    let mut ids = vec!["shelf.0", "local", "a b"];
+    ids.truncate(random.below(4) as usize);
+    let enclosure = |id: &str| Enclosure {
+        id: id.to_owned(),
+        name: random.text(),
+        model: random.maybe(Random::text),
+        columns: random.below(30) as u16,
+        slots: random.several(5, slot),
+        modules: random.several(2, |random, _| Module {
+            name: random.text(),
+            ports: random.several(3, |_, number| format!("eth{number}")),
+        }),
+    };
+    Surroundings {
+        enclosures: ids.into_iter().map(enclosure).collect(),
+        sensors: random.several(4, sensor),
+        fans: random.several(3, |random, number| Fan {
+            id: format!("fan {number}"),
+            name: random.text(),
+            rpm: random.maybe(|random| random.below(20_000) as u32),
+            least_rpm: random.maybe(|random| random.below(2_000) as u32),
+            health: health(random),
+        }),
+        supplies: random.several(3, |random, number| Supply {
+            id: format!("psu.{number}"),
+            name: random.text(),
+            is_on: random.maybe(Random::chance),
+            input_microwatts: random.maybe(|random| random.below(1 << 40)),
+            health: health(random),
+        }),
+        ports: random.several(3, port),
+    }
+}
+
+fn sensor(random: &mut Random, number: u64) -> Sensor {
+    use Measures::*;
+    let value = |random: &mut Random| random.below(1 << 30) as i64 - (1 << 20);
+    Sensor {
+        id: format!("hwmon.{number}/temp1"),
+        name: random.text(),
+        measures: random.pick(&[Temperature, Voltage, Current, Power]),
+        reading: random.maybe(value),
+        high: random.maybe(value),
+        critical: random.maybe(value),
+        health: health(random),
+    }
+}
+
+fn port(random: &mut Random, number: u64) -> NetworkPort {
+    let old = random.several(2, |random, _| format!("192.0.2.1/{}", random.below(33)));
+    let new = random.several(2, |random, _| format!("fe80::1/{}", random.below(129)));
+    NetworkPort {
+        id: format!("eth{number}"),
+        mac: random.maybe(|_| "00:11:22:aa:bb:cc".to_owned()),
+        has_link: random.chance(),
+        is_enabled: random.chance(),
+        megabits: random.maybe(|random| random.pick(&[10, 1_000, 200_000])),
+        full_duplex: random.maybe(Random::chance),
+        mtu: random.pick(&[1_500, 9_000, 65_536]),
+        addresses: old.into_iter().chain(new).collect(),
     }
 }
 

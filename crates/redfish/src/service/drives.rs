@@ -3,7 +3,7 @@
 //! Invariant: a drive's health is the worse of what it is as a device and of what the daemon makes
 //! of it. The reasons for the former are its conditions.
 
-use super::{Standing, collection, link, links, uri};
+use super::{Standing, chassis, collection, link, links, uri};
 use crate::dates;
 use crate::messages::DRIVE_UNWELL;
 use crate::oem;
@@ -34,7 +34,7 @@ pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
         "BlockSizeBytes": drive.block_bytes,
         "Identifiers": identifiers(known),
         "Links": {
-            "Chassis": link(uri::CHASSIS),
+            "Chassis": link(chassis::of_drive(view, known)),
             "Storage": link(uri::STORAGE),
             "StoragePools": links(pools.map(|array| uri::pool(&array.uuid))),
         },
@@ -102,7 +102,7 @@ fn protocol(hardware: &Hardware, is_nvme: bool) -> Option<&'static str> {
 }
 
 /// Where a slot is (DSP0268, `PartLocation`).
-pub(super) fn location(slot: &str) -> Value {
+fn location(slot: &str) -> Value {
     let mut part = json!({"LocationType": "Slot", "ServiceLabel": slot});
     if let Ok(number) = slot.parse::<u32>() {
         super::put(&mut part, "LocationOrdinalValue", json!(number));

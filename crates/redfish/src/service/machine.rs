@@ -1,10 +1,13 @@
 //! The machine, the daemon and the one Storage.
+//!
+//! Invariant: what is worst of arrays, drives and of what is around these is told as the machine's
+//! `HealthRollup`.
 
-use super::{Standing, collection, link, links, pools, uri};
+use super::{Standing, chassis, collection, link, links, pools, uri};
 use crate::dates;
 use crate::oem;
 use crate::routes::ROOT;
-use crate::view::View;
+use crate::view::{Health, View};
 use serde_json::{Value, json};
 
 pub(super) fn systems() -> Value {
@@ -23,8 +26,9 @@ pub(super) fn system(view: &View) -> Value {
         "PowerState": "On",
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
         "Storage": link(format!("{}/Storage", uri::SYSTEM)),
+        "EthernetInterfaces": link(uri::PORTS),
         "Links": {
-            "Chassis": [link(uri::CHASSIS)],
+            "Chassis": links(chassis::uris(view)),
             "ManagedBy": [link(uri::MANAGER)],
         },
     })
@@ -47,38 +51,12 @@ pub(super) fn storage(view: &View) -> Value {
         "Volumes": link(uri::VOLUMES),
         "Drives@odata.count": drives.len(),
         "Drives": drives,
-        "Links": {"Enclosures": [link(uri::CHASSIS)]},
+        "Links": {"Enclosures": links(chassis::uris(view))},
         "Actions": {"Oem": {
             "#PalisadeStorage.FindDrives": {
                 "target": format!("{}/Actions/Oem/PalisadeStorage.FindDrives", uri::STORAGE),
             },
         }},
-    })
-}
-
-pub(super) fn chassis_all() -> Value {
-    let uris = [uri::CHASSIS.to_owned()];
-    collection(&format!("{ROOT}/Chassis"), "ChassisCollection", "Housings", uris)
-}
-
-pub(super) fn chassis(view: &View) -> Value {
-    let drives = links(view.drives.iter().map(|known| uri::drive(&known.id)));
-    json!({
-        "@odata.id": uri::CHASSIS,
-        "@odata.type": "#Chassis.v1_28_0.Chassis",
-        "Id": "local",
-        "Name": "The housing of the machine's drives",
-        "ChassisType": "Other",
-        "PowerState": "On",
-        "Status": Standing::GOOD.status(),
-        "Drives": link(uri::DRIVES),
-        "Links": {
-            "ComputerSystems": [link(uri::SYSTEM)],
-            "ManagedBy": [link(uri::MANAGER)],
-            "Storage": [link(uri::STORAGE)],
-            "Drives@odata.count": drives.len(),
-            "Drives": drives,
-        },
     })
 }
 
@@ -107,9 +85,10 @@ pub(super) fn manager(view: &View) -> Value {
         "Status": standing.status(),
         "LogServices": link(uri::LOG_SERVICES),
         "NetworkProtocol": link(uri::NETWORK_PROTOCOL),
+        "EthernetInterfaces": link(uri::PORTS),
         "Links": {
             "ManagerForServers": [link(uri::SYSTEM)],
-            "ManagerForChassis": [link(uri::CHASSIS)],
+            "ManagerForChassis": links(chassis::uris(view)),
             "ManagerForFabrics": links(super::fabrics::ALL.map(uri::fabric)),
         },
         "Oem": oem::wrapped(&oem::Manager::from(view)),
@@ -119,9 +98,10 @@ pub(super) fn manager(view: &View) -> Value {
     manager
 }
 
-/// The worst health of any array.
+/// The worst health of any array, of drives and of what is around them.
 fn worst(view: &View) -> &'static str {
-    let healths = || view.status.arrays.iter().map(|array| pools::standing(array).health);
-    let is_there = |health: &&&str| healths().any(|own| own == **health);
-    ["Critical", "Warning"].iter().find(is_there).copied().unwrap_or("OK")
+    let arrays = view.status.arrays.iter().filter_map(|array| pools::standing(array).known());
+    let drives = view.drives.iter().map(|known| known.hardware.health);
+    let around = view.surroundings.healths();
+    arrays.chain(drives).chain(around).max().unwrap_or(Health::Ok).word()
 }

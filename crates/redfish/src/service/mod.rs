@@ -13,13 +13,14 @@ use crate::openapi;
 use crate::routes::{self, Match, Resource};
 use crate::schema;
 use crate::telemetry::Report;
-use crate::view::{Problem, View};
+use crate::view::{Health, Problem, View};
 use core::ops::Range;
 use serde_json::{Value, json};
 
 mod accounts;
 mod actions;
 mod certificates;
+mod chassis;
 mod drive_metrics;
 mod drives;
 mod events;
@@ -28,14 +29,17 @@ mod jobs;
 mod logs;
 mod machine;
 mod pools;
+mod ports;
 mod registries;
 mod root;
+mod surroundings;
 mod tasks;
 mod telemetry;
 pub mod uri;
 mod volumes;
 
 pub(crate) use drive_metrics::DATA_UNIT;
+pub(crate) use surroundings::unit;
 
 /// The resource, if there is one, with its ETag. Texts other than JSON are not among them.
 pub fn render(view: &View, found: &Match) -> Option<Value> {
@@ -84,8 +88,6 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Volumes => Some(volumes::volumes(view)),
         R::Volume => volumes::volume(view, id),
         R::VolumeMetrics => volumes::metrics(view, id),
-        R::ChassisAll => Some(machine::chassis_all()),
-        R::Chassis => Some(machine::chassis(view)),
         R::Drives => Some(drives::drives(view)),
         R::Drive => drives::drive(view, id),
         R::DriveMetrics => drive_metrics::metrics(view, id),
@@ -132,7 +134,9 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::Registry => registries::file(id),
         R::RegistryText => registries::text(id, found.id(1)),
         // Of texts and actions there is none.
-        _ => events::rendered(view, found).or_else(|| telemetry::rendered(view, found)),
+        _ => surroundings::rendered(view, found)
+            .or_else(|| events::rendered(view, found))
+            .or_else(|| telemetry::rendered(view, found)),
     }
 }
 
@@ -227,6 +231,11 @@ impl Standing {
 
     const fn enabled(health: &'static str) -> Self {
         Self { state: "Enabled", health }
+    }
+
+    /// Its health.
+    fn known(self) -> Option<Health> {
+        Health::of(self.health)
     }
 
     fn status(self) -> Value {

@@ -14,6 +14,22 @@ pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
 pub const CHASSIS: &str = "/redfish/v1/Chassis/local";
 /// All drives.
 pub const DRIVES: &str = "/redfish/v1/Chassis/local/Drives";
+/// The machine's network ports.
+pub const PORTS: &str = "/redfish/v1/Systems/local/EthernetInterfaces";
+/// Housings: the machine's, and enclosures.
+pub const CHASSIS_ALL: &str = "/redfish/v1/Chassis";
+/// The machine's sensors.
+pub const SENSORS: &str = "/redfish/v1/Chassis/local/Sensors";
+/// What cools the machine.
+pub const THERMAL: &str = "/redfish/v1/Chassis/local/ThermalSubsystem";
+/// The machine's temperatures.
+pub const THERMAL_METRICS: &str = "/redfish/v1/Chassis/local/ThermalSubsystem/ThermalMetrics";
+/// The machine's fans.
+pub const FANS: &str = "/redfish/v1/Chassis/local/ThermalSubsystem/Fans";
+/// What gives the machine power.
+pub const POWER: &str = "/redfish/v1/Chassis/local/PowerSubsystem";
+/// The machine's power supplies.
+pub const SUPPLIES: &str = "/redfish/v1/Chassis/local/PowerSubsystem/PowerSupplies";
 /// The daemon.
 pub const MANAGER: &str = "/redfish/v1/Managers/palisade";
 /// The daemon's logs.
@@ -126,6 +142,36 @@ pub fn drive(id: &str) -> String {
 /// What a drive says of its life, by its identifier.
 pub fn drive_metrics(id: &str) -> String {
     format!("{}/Metrics", drive(id))
+}
+
+/// A housing, by the identifier of its enclosure.
+pub fn chassis(id: &str) -> String {
+    format!("{CHASSIS_ALL}/{}", encoded(id))
+}
+
+/// A sensor, by its identifier.
+pub fn sensor(id: &str) -> String {
+    format!("{SENSORS}/{}", encoded(id))
+}
+
+/// A fan, by its identifier.
+pub fn fan(id: &str) -> String {
+    format!("{FANS}/{}", encoded(id))
+}
+
+/// A power supply, by its identifier.
+pub fn supply(id: &str) -> String {
+    format!("{SUPPLIES}/{}", encoded(id))
+}
+
+/// What a power supply takes, by its identifier.
+pub fn supply_metrics(id: &str) -> String {
+    format!("{}/Metrics", supply(id))
+}
+
+/// A network port, by its interface's name.
+pub fn port(id: &str) -> String {
+    format!("{PORTS}/{}", encoded(id))
 }
 
 /// A job, by its identifier.
