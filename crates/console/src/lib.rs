@@ -1,4 +1,4 @@
-//! The web console's files, as they are served: what `script/console build` put into `console/dist`.
+//! The web console's files, as they are served: what `script/console build` left in `console/dist`.
 //!
 //! Purpose: the daemon holds the console itself, and its build needs neither npm nor a file system
 //! to find it in. What HTTP says of a file is the matter of whoever serves it.
@@ -65,7 +65,7 @@ fn is_page(path: &str) -> bool {
     let is_of = |start: &&str| {
         path.strip_prefix(*start).is_some_and(|id| !id.is_empty() && !id.contains('/'))
     };
-    PAGES.contains(&path) || PAGES_OF.iter().any(|start| is_of(&start))
+    PAGES.contains(&path) || PAGES_OF.iter().any(is_of)
 }
 
 #[cfg(test)]

@@ -35,8 +35,7 @@ const ASKED_BY: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// How a script logs in. No browser knows this scheme: it opens no dialog for it, as it does for
 /// `Basic` (RFC 9110, section 11.6.1).
-pub const BY_SESSION: HeaderValue =
-    HeaderValue::from_static("PalisadeSession realm=\"Palisade\"");
+pub const BY_SESSION: HeaderValue = HeaderValue::from_static("PalisadeSession realm=\"Palisade\"");
 
 /// Whether a script of a page asks.
 pub fn is_script(headers: &HeaderMap) -> bool {
