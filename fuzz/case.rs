@@ -28,7 +28,8 @@ fn behind(told: &[u8]) -> Option<&[u8]> {
     }
     // A client that says no more may be let go before it has all of the last.
     let Some(body) = rest.get(..length) else { return Some(&[]) };
-    if status >= 400 {
+    // The console's page says itself that there is no such page.
+    if status >= 400 && !head.contains("content-type: text/html") {
         let body: serde_json::Value = serde_json::from_slice(body).ok()?;
         let messages = body.pointer("/error/@Message.ExtendedInfo")?.as_array()?;
         assert!(!messages.is_empty(), "{body}");

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { absorb, point, Series, subjectOf, sum, summary, ZERO, type Totals } from '../src/lib/metrics';
+import { absorb, joined, past, point, Series, subjectOf, sum, summary, ZERO, type Totals } from '../src/lib/metrics';
 
 const VOLUME = '/redfish/v1/Systems/local/Storage/palisade/Volumes/v1/Metrics#/Oem/Palisade/Reads/Done';
 const SLOT = '/redfish/v1/Systems/local/Storage/palisade/StoragePools/p1#/Oem/Palisade/DriveRequests/3/Reads';
@@ -55,4 +55,24 @@ test('now, mean and most', () => {
   expect(summary([])).toEqual({ now: null, mean: null, most: null });
   expect(summary([1, null, 3])).toEqual({ now: 3, mean: 2, most: 3 });
   expect(summary([1, null])).toEqual({ now: null, mean: 1, most: 1 });
+});
+
+test('the past comes as columns, with gaps', () => {
+  const series = (MetricId: string, Values: (number | null)[]) => ({ MetricId, StartTime: '2026-11-25T18:00:00Z', StepSeconds: 60, Values });
+  const { points, temperatures } = past([
+    series('ReadRate', [1, null, 3]), series('ReadLatency', [5, null, null]), series('Temperature', [41, 42, null]),
+  ]);
+  const begin = Date.parse('2026-11-25T18:00:00Z') / 1000;
+  expect(points.map((own) => [own.at - begin, own.reads, own.writes, own.readLatency])).toEqual([
+    [0, 1, null, 5000], [60, null, null, null], [120, 3, null, null],
+  ]);
+  expect(temperatures).toEqual([41, 42, null]);
+  expect(past([])).toEqual({ points: [], temperatures: [] });
+});
+
+test('the seconds go on where the past ends', () => {
+  const at = (own: number) => point(own, ZERO, ZERO);
+  const all = joined([at(1), at(2)], [at(1.7), at(2.3), at(3.3)], 3);
+  expect(all.map((own) => own.at)).toEqual([1, 2, 3.3]);
+  expect(joined([], [at(1), at(2), at(3)], 2).map((own) => own.at)).toEqual([2, 3]);
 });

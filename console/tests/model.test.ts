@@ -60,10 +60,12 @@ test('a slot of an enclosure may name its drive', () => {
   const all = drives([drive('a'), drive('b')], []);
   const chassis: Chassis = {
     '@odata.id': `${ROOT}/Chassis/s`, Id: 's', Name: 's',
-    Oem: { Palisade: { Slots: [{ Slot: 2, Drive: 'b' }, { Slot: 1, Drive: { '@odata.id': at('a') }, Located: true }] } },
+    Oem: { Palisade: { Slots: [{ Slot: '2', Drive: { '@odata.id': at('b') } }, { Slot: '1', Drive: { '@odata.id': at('a') }, LocationIndicatorActive: true }],
+        Modules: [{ Name: 'IOM A', Ports: [{ Name: 'eth0' }] }] } },
   };
   const [own, ...rest] = shelves(all, [chassis]);
   expect(rest).toEqual([]);
+  expect(own!.modules).toEqual([{ name: 'IOM A', ports: ['eth0'] }]);
   expect(own!.bays.map((bay) => [bay.label, bay.view?.drive.Id, bay.located])).toEqual([['1', 'a', true], ['2', 'b', false]]);
 });
 

@@ -59,6 +59,11 @@ export function latency(nanoseconds: number | null | undefined): string {
   return `${short(nanoseconds / 1e9)} s`;
 }
 
+/** A temperature. */
+export function celsius(value: number | null | undefined): string {
+  return value == null || !Number.isFinite(value) ? '–' : `${short(value)} °C`;
+}
+
 /** A span of time in the two largest units: 3 h 20 min. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds == null || !Number.isFinite(seconds) || seconds < 0) return '–';

@@ -14,7 +14,7 @@ import { absorb, Series, sum, ZERO, type Point, type Totals } from './metrics';
 import { drives, merged, shelves, touched, verdict } from './model';
 import type {
   Chassis, Condition, Connection, Drive, Fan, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
-  Report, Resource, Sensor, Session, Supply, Volume,
+  PastSeries, Report, Resource, Sensor, ServiceConditions, Session, Supply, Volume,
 } from './redfish';
 import { read } from './stream';
 
@@ -54,10 +54,12 @@ interface Around {
   supplies: Supply[];
   ports: Port[];
   conditions: Condition[];
+  /** Whether the daemon keeps a list of alerts at all. */
+  alerts: ServiceConditions | null;
 }
 
 const NOTHING: Around = {
-  chassis: [], sensors: [], fans: [], supplies: [], ports: [], conditions: [],
+  chassis: [], sensors: [], fans: [], supplies: [], ports: [], conditions: [], alerts: null,
 };
 
 class Live {
@@ -312,7 +314,8 @@ class Live {
     if (severity === 'Critical' || severity === 'Warning') {
       this.spoken = `${severity}: ${event.Message ?? ''}`;
     }
-    this.want('log', ...touched(event.OriginOfCondition?.['@odata.id']));
+    const isAlert = /Alert/.test(event.MessageId ?? '');
+    this.want('log', ...(isAlert ? ['around'] : []), ...touched(event.OriginOfCondition?.['@odata.id']));
   }
 
   #report(report: Report): void {
@@ -340,6 +343,18 @@ class Live {
     if (this.#one?.subject === subject) return;
     this.#one = subject ? { subject, series: new Series() } : null;
     this.watched = [];
+  }
+
+  /** The past of the machine or of one thing, such as `volume.UUID`; none if the daemon keeps none. */
+  async past(step: 'Seconds' | 'Minutes' | 'Hours', key: string): Promise<PastSeries[] | null> {
+    const reports = await this.client.get<{ Members?: { '@odata.id': string }[] }>(
+      `${ROOT}/TelemetryService/MetricReports`,
+    );
+    if (!reports.Members?.some((own) => own['@odata.id'].endsWith(`/${step}`))) return null;
+    const id = key === '' ? step : `${step}.${encodeURIComponent(key)}`;
+    const uri = `${ROOT}/TelemetryService/MetricReports/${id}?$select=Oem`;
+    const told = await this.client.find<{ Oem?: { Palisade?: { Series?: PastSeries[] } } }>(uri);
+    return told?.Oem?.Palisade?.Series ?? null;
   }
 
   /** Has these read anew, soon, together. */
@@ -426,8 +441,8 @@ class Live {
       const found = uri ? await client.find<Record<string, { '@odata.id'?: string }>>(uri) : null;
       return list<T>(found?.[key]?.['@odata.id']);
     };
-    const conditions = root.ServiceConditions
-      ? await client.find<{ Conditions?: Condition[] }>(root.ServiceConditions['@odata.id'])
+    const alerts = root.ServiceConditions
+      ? await client.find<ServiceConditions>(root.ServiceConditions['@odata.id'])
       : null;
     const [sensors, fans, supplies, ports] = await Promise.all([
       list<Sensor>(local?.Sensors?.['@odata.id']),
@@ -435,7 +450,8 @@ class Live {
       under<Supply>(local?.PowerSubsystem?.['@odata.id'], 'PowerSupplies'),
       list<Port>(system.EthernetInterfaces?.['@odata.id']),
     ]);
-    return { chassis: all, sensors, fans, supplies, ports, conditions: conditions?.Conditions ?? [] };
+    const conditions = alerts?.Conditions ?? [];
+    return { chassis: all, sensors, fans, supplies, ports, conditions, alerts };
   }
 }
 

@@ -4,7 +4,7 @@
 // What grew between two points is shared out over the time between them: a second that was missed
 // is not taken for one in which nothing was asked.
 
-import type { MetricValue } from './redfish';
+import type { MetricValue, PastSeries } from './redfish';
 
 /** What one volume, or one slot of an array, was asked in all. */
 export interface Totals {
@@ -38,14 +38,17 @@ const FIELDS: Record<string, keyof Totals> = {
   DriveWriteBytes: 'writeBytes',
 };
 
-/** The values of a second. Latencies are means in nanoseconds; none where nothing was done. */
+/**
+ * The values of a second, or of a longer interval of the past. Latencies are means in nanoseconds;
+ * none where nothing was done. In the past there are gaps, in which nobody looked.
+ */
 export interface Point {
   /** Seconds since 1970. */
   at: number;
-  reads: number;
-  writes: number;
-  readBytes: number;
-  writeBytes: number;
+  reads: number | null;
+  writes: number | null;
+  readBytes: number | null;
+  writeBytes: number | null;
   readLatency: number | null;
   writeLatency: number | null;
 }
@@ -123,6 +126,40 @@ export class Series {
   restart(): void {
     this.#before = null;
   }
+}
+
+/** Points of the past, as a report of it has them: latencies there are microseconds. */
+export function past(all: PastSeries[]): { points: Point[]; temperatures: (number | null)[] } {
+  const of = (metric: string) => all.find((own) => own.MetricId === metric);
+  const first = of('ReadRate') ?? all[0];
+  if (!first) return { points: [], temperatures: [] };
+  const begin = Date.parse(first.StartTime) / 1000;
+  const value = (metric: string, at: number) => of(metric)?.Values[at] ?? null;
+  const points: Point[] = [];
+  const temperatures: (number | null)[] = [];
+  const time = (metric: string, at: number) => {
+    const own = value(metric, at);
+    return own === null ? null : own * 1000;
+  };
+  first.Values.forEach((reads, at) => {
+    points.push({
+      at: begin + at * first.StepSeconds,
+      reads,
+      writes: value('WriteRate', at),
+      readBytes: value('ReadBandwidth', at),
+      writeBytes: value('WriteBandwidth', at),
+      readLatency: time('ReadLatency', at),
+      writeLatency: time('WriteLatency', at),
+    });
+    temperatures.push(value('Temperature', at));
+  });
+  return { points, temperatures };
+}
+
+/** What was, and behind it what came since. */
+export function joined(before: Point[], since: Point[], most = 600): Point[] {
+  const last = before.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+  return [...before, ...since.filter((own) => own.at > last + 0.5)].slice(-most);
 }
 
 /** Now, mean and most of a row of values. */

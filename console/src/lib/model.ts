@@ -129,22 +129,20 @@ function bySlot(a: Bay, b: Bay): number {
 /** Enclosures with their bays; drives of none stand in a row behind them. */
 export function shelves(all: DriveView[], chassis: Chassis[]): ShelfView[] {
   const left = new Map(all.map((view) => [view.drive['@odata.id'], view]));
-  const byId = new Map(all.map((view) => [view.drive.Id, view]));
   const found: ShelfView[] = [];
   for (const own of chassis) {
     const told = own.Oem?.Palisade;
     const inside = all.filter((view) => {
       const named = view.drive.Oem.Palisade.Hardware?.Enclosure;
-      return named !== undefined && (named === own.Id || named === own.Name);
+      return named !== undefined && named === own.Id;
     });
     if (!told?.Slots?.length && inside.length === 0) continue;
     const bays = new Map<string, Bay>();
     for (const slot of told?.Slots ?? []) {
-      const uri = typeof slot.Drive === 'string' ? slot.Drive : slot.Drive?.['@odata.id'];
-      const view = (uri && (left.get(uri) ?? byId.get(uri))) || null;
+      const view = left.get(slot.Drive?.['@odata.id'] ?? '') ?? null;
       if (view) left.delete(view.drive['@odata.id']);
-      const text = String(slot.Slot);
-      bays.set(text, { label: text, view, located: slot.Located === true });
+      const located = (view?.drive.LocationIndicatorActive ?? slot.LocationIndicatorActive) === true;
+      bays.set(slot.Slot, { label: slot.Slot, view, located });
     }
     for (const view of inside) {
       if (!left.delete(view.drive['@odata.id'])) continue;
@@ -153,7 +151,7 @@ export function shelves(all: DriveView[], chassis: Chassis[]): ShelfView[] {
     }
     const list = [...bays.values()].sort(bySlot);
     const columns = told?.Columns || Math.min(24, list.length);
-    const modules = (told?.Modules ?? []).map((module) => ({ name: module.Name, ports: module.Ports }));
+    const modules = (told?.Modules ?? []).map((module) => ({ name: module.Name, ports: module.Ports.map((port) => port.Name) }));
     const model = own.Model ?? '';
     found.push({ id: own.Id, name: own.Name, model, columns, bays: list, modules, isReal: true });
   }
@@ -165,7 +163,7 @@ export function shelves(all: DriveView[], chassis: Chassis[]): ShelfView[] {
       located: view.drive.LocationIndicatorActive === true,
     }));
     const name = found.length > 0 ? 'Other drives' : 'Drives of this machine';
-    const columns = Math.min(24, Math.max(bays.length, 1));
+    const columns = Math.min(24, Math.max(bays.length, 12));
     found.push({ id: '-', name, model: '', columns, bays, modules: [], isReal: false });
   }
   return found;
@@ -288,13 +286,9 @@ export function jobWord(job: Job): Word {
   }[own.State];
 }
 
-/** Drives that redundancy covers for a level, and data strips of a stripe. */
-export function geometry(level: string, n: number): { parity: number; copies: number; groups: number } {
-  if (level === '5') return { parity: 1, copies: 1, groups: 1 };
-  if (level === '6') return { parity: 2, copies: 1, groups: 1 };
-  if (level === '1') return { parity: 0, copies: n, groups: 1 };
-  if (level === '10') return { parity: 0, copies: 2, groups: n / 2 };
-  return { parity: 0, copies: 1, groups: 1 };
+/** A level as people call it. */
+export function levelName(level: string): string {
+  return /^\d+$/.test(level) ? `RAID ${level}` : level.toUpperCase();
 }
 
 /** Levels that so many drives can make, with what they offer of the smallest drive. */
@@ -331,7 +325,7 @@ export function touched(uri: string | undefined): string[] {
   if (path.includes('/Connections')) return ['connections', 'volumes', 'manager'];
   if (path.includes('/Endpoints')) return ['connections'];
   if (path.includes('/Jobs')) return ['jobs', 'pools', 'drives', 'manager'];
-  if (path.includes('/Chassis') || path.includes('/EthernetInterfaces')) return ['around', 'manager'];
+  if (path.includes('/ServiceConditions') || path.includes('/Chassis') || path.includes('/EthernetInterfaces')) return ['around', 'manager'];
   if (path.includes('/AccountService') || path.includes('/SessionService')) return [];
   if (path.includes('/EventService')) {
     return ['pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'around', 'log'];

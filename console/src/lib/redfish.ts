@@ -243,8 +243,8 @@ export interface Chassis extends Resource {
   Oem?: {
     Palisade?: {
       Columns?: number;
-      Slots?: { Slot: string | number; Drive?: Ref | string; Located?: boolean }[];
-      Modules?: { Name: string; Ports: string[] }[];
+      Slots?: { Slot: string; Drive?: Ref; LocationIndicatorActive?: boolean }[];
+      Modules?: { Name: string; Ports: { Name: string; EthernetInterface?: Ref }[] }[];
     };
   };
 }
@@ -262,8 +262,6 @@ export interface Fan extends Resource {
 
 export interface Supply extends Resource {
   LineInputStatus?: string;
-  PowerState?: string;
-  Oem?: { Palisade?: { InputWatts?: number } };
 }
 
 export interface Port extends Resource {
@@ -297,6 +295,31 @@ export interface MetricValue {
   MetricId?: string;
   MetricProperty?: string;
   MetricValue?: string;
+}
+
+/** What is wrong now; the alerts say more of the conditions, in the same order. */
+export interface ServiceConditions extends Ref {
+  Conditions?: Condition[];
+  Actions?: { Oem?: Record<string, { target: string }> };
+  Oem?: {
+    Palisade?: {
+      Alerts?: {
+        Id: string;
+        Name: string;
+        Resource: string;
+        AcknowledgedTime?: string;
+        AcknowledgedBy?: string;
+      }[];
+    };
+  };
+}
+
+/** A metric over time, of a report of the past. */
+export interface PastSeries {
+  MetricId: string;
+  StartTime: string;
+  StepSeconds: number;
+  Values: (number | null)[];
 }
 
 export interface Report extends Ref {

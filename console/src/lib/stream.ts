@@ -6,8 +6,9 @@ import { ROOT } from './http';
 
 const FILTER = "EventFormatType eq 'Event' or EventFormatType eq 'MetricReport'";
 const URI = `${ROOT}/EventService/SSE?$filter=${encodeURIComponent(FILTER)}`;
-/** The daemon says something at least each 15 seconds. */
+/** The daemon says something at least each 15 seconds; and each second, once reports have come. */
 const QUIET = 20_000;
+const QUIET_OF_REPORTS = 8_000;
 
 export interface Source {
   headers: () => Record<string, string>;
@@ -40,11 +41,13 @@ export async function read(
       if (!response.ok || !response.body) continue;
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const parser = new Parser();
+      let hasReports = false;
       for (;;) {
         const { done, value } = await reader.read();
         if (done) break;
         clearTimeout(watchdog);
-        watchdog = setTimeout(() => broken.abort(), QUIET);
+        hasReports ||= value.includes('MetricValues');
+        watchdog = setTimeout(() => broken.abort(), hasReports ? QUIET_OF_REPORTS : QUIET);
         if (attempt !== -1) {
           attempt = -1;
           tell({ kind: 'state', link: 'live' });

@@ -1,4 +1,4 @@
-//! The web console's files, as they are served: what `script/console build` put into `console/dist`.
+//! The web console's files, as they are served: what `script/console build` left in `console/dist`.
 //!
 //! Purpose: the daemon holds the console itself, and its build needs neither npm nor a file system
 //! to find it in. What HTTP says of a file is the matter of whoever serves it.

@@ -122,3 +122,45 @@ fn open_metrics_take_no_memory_of_who_is_nobody() {
         assert_eq!((answer.status(), takes), (StatusCode::OK, Some(&Takes(None))));
     });
 }
+
+/// A request of somebody on the network who did not log in.
+fn strange(method: &str, uri: &str, header: (&'static str, &str)) -> Asked {
+    let mut request = asked(method, uri, header, Ok(""));
+    let address = core::net::Ipv4Addr::LOCALHOST.into();
+    request.extensions_mut().insert(Peer::Network { address });
+    request
+}
+
+#[test]
+fn a_script_is_not_asked_to_open_the_browsers_own_dialog() {
+    run_with(false, Vec::new(), |manager| async move {
+        for (header, scheme) in
+            [(("x-none", ""), "Basic "), (("x-requested-with", "a page"), "PalisadeSession ")]
+        {
+            let told = answer(&manager, strange("GET", "/redfish/v1/Systems", header)).await;
+            assert_eq!(told.status(), 401, "{header:?}");
+            let wanted = told.headers()[WWW_AUTHENTICATE].to_str().expect("a text");
+            assert!(wanted.starts_with(scheme), "{header:?}: {wanted}");
+        }
+    });
+}
+
+#[test]
+fn the_console_is_there_for_who_did_not_log_in_and_not_on_the_socket() {
+    run_with(false, Vec::new(), |manager| async move {
+        let none = ("x-none", "");
+        for (method, uri, status) in
+            [("GET", "/", 200), ("HEAD", "/shelf?x=1", 200), ("GET", "/x", 404), ("POST", "/", 405)]
+        {
+            let told = answer(&manager, strange(method, uri, none)).await;
+            assert_eq!(told.status(), status, "{method} {uri}");
+            assert!(!told.headers().contains_key(WWW_AUTHENTICATE), "{method} {uri}");
+            assert_eq!(told.extensions().get::<Takes>(), Some(&Takes(None)));
+            let of_socket = answer(&manager, asked(method, uri, none, Ok(""))).await;
+            assert_ne!(of_socket.status(), 200, "{method} {uri}");
+        }
+        let lines = manager.audit().log().entries.len();
+        answer(&manager, strange("POST", "/arrays", none)).await;
+        assert_eq!(manager.audit().log().entries.len(), lines, "nobody asked for a change");
+    });
+}

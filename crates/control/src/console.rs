@@ -12,15 +12,16 @@
 //!   own dialog for a name and a password.
 
 use crate::peer::Peer;
-use crate::reply::Content;
+use crate::reply::{self, Content};
 use console::File;
 use hyper::body::Bytes;
 use hyper::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Response, StatusCode};
+use redfish::error::Refusal;
 
 /// What the page may load and do: its own files, and to talk to this daemon (Content Security
 /// Policy Level 3).
@@ -55,8 +56,21 @@ pub fn answer(
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     Some(match console::find(path) {
         Some(file) if is_read => served(file, headers),
-        Some(_) => refused(StatusCode::METHOD_NOT_ALLOWED, "this can only be read\n"),
-        None => refused(StatusCode::NOT_FOUND, "there is no such page; the console is at /\n"),
+        Some(_) => {
+            let mut response = refused(&Refusal::not_allowed());
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response
+        }
+        // A person sees the page, which says that it knows no such page.
+        None if is_read && takes_pages(headers) => match console::find("/") {
+            Some(file) => {
+                let mut response = served(file, &HeaderMap::new());
+                *response.status_mut() = StatusCode::NOT_FOUND;
+                response
+            }
+            None => refused(&Refusal::not_found(path)),
+        },
+        None => refused(&Refusal::not_found(path)),
     })
 }
 
@@ -77,7 +91,7 @@ fn served(file: &File, headers: &HeaderMap) -> Response<Content> {
         (false, true) => Bytes::from_static(file.gzip),
         (false, false) => Bytes::from_static(file.plain),
     };
-    let mut response = guarded(bytes);
+    let mut response = guarded(Response::new(bytes.into()));
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, tag);
@@ -96,22 +110,19 @@ fn served(file: &File, headers: &HeaderMap) -> Response<Content> {
     response
 }
 
-/// Why there is no file, for a person to read.
-fn refused(status: StatusCode, text: &'static str) -> Response<Content> {
-    let mut response = guarded(Bytes::from_static(text.as_bytes()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain;charset=utf-8"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    }
-    response
+/// Why there is no file.
+fn refused(refusal: &Refusal) -> Response<Content> {
+    guarded(reply::refusal(refusal))
+}
+
+/// Whether who asks is a browser that shows what it gets (RFC 9110, section 12.5.1).
+fn takes_pages(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|text| text.contains("text/html"))
 }
 
 /// An answer with what every one of the console has.
-fn guarded(bytes: Bytes) -> Response<Content> {
-    let mut response = Response::new(bytes.into());
+fn guarded(mut response: Response<Content>) -> Response<Content> {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

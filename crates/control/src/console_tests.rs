@@ -82,7 +82,7 @@ fn a_browser_that_takes_gzip_gets_gzip() {
 fn what_a_browser_has_is_not_sent_again() {
     let gzip = (ACCEPT_ENCODING, "gzip");
     let plain = text(&get("/", &[]), &ETAG).to_owned();
-    let packed = text(&get("/", std::slice::from_ref(&gzip)), &ETAG).to_owned();
+    let packed = text(&get("/", core::slice::from_ref(&gzip)), &ETAG).to_owned();
     assert_ne!(plain, packed);
     for (headers, status) in [
         (vec![(IF_NONE_MATCH, plain.as_str())], 304),
@@ -106,6 +106,9 @@ fn nothing_else_is_found_and_nothing_is_changed() {
         assert_eq!(told.status(), 404, "{path}");
         assert_eq!(text(&told, &CACHE_CONTROL), "no-store");
     }
+    let told = get("/none", &[(ACCEPT, "text/html,application/xhtml+xml,*/*;q=0.8")]);
+    assert_eq!((told.status().as_u16(), text(&told, &CACHE_CONTROL)), (404, "no-cache"));
+    assert_eq!(told.into_body().whole(), console::find("/").expect("the page").plain);
     let none = HeaderMap::new();
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
         let told = answer(Some(&network()), &method, "/", &none).expect("of the console");

@@ -336,7 +336,7 @@ fn what_is_wrong_lets_nobody_in_and_tells_nothing() {
                 assert!(!body.contains(PASSWORD) && !body.contains("battery"), "{body}");
             }
         }
-        for uri in ["/redfish/v1/None", "/none"] {
+        for uri in ["/redfish/v1/None", "/redfish/none", "/metrics/none"] {
             let told = ask(&manager, network(3), None, ("GET", uri), &Value::Null).await;
             assert_eq!(told.status(), 401, "{uri}");
         }
