@@ -134,6 +134,7 @@ pub fn view(seed: u64) -> View {
         https: Arc::new(https(random)),
         counters: Arc::default(),
         events: Arc::new(events(random)),
+        ..View::default()
     }
 }
 

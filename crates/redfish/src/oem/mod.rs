@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 mod events;
 mod fabric;
+mod history;
 mod log;
 mod manager;
 mod metrics;
@@ -21,6 +22,7 @@ mod words;
 
 pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
+pub use history::{MetricReport, Series};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};
