@@ -20,7 +20,7 @@
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
-//! - `metrics`: what Prometheus reads. `telemetry`: reports of metrics for streams.
+//! - `history`: the past, for charts. `metrics`: what Prometheus reads. `telemetry`: reports of metrics for streams.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -61,6 +61,7 @@ mod events;
 mod exports;
 pub mod failure;
 mod gpu;
+mod history;
 mod holds;
 mod http;
 mod https;

@@ -17,6 +17,7 @@ use crate::events::Events;
 use crate::exports::{Exports, Standing};
 use crate::failure;
 use crate::gpu::Parity;
+use crate::history::History;
 use crate::holds::Holds;
 use crate::https::Https;
 use crate::inventory::{Inventory, Known};
@@ -77,6 +78,8 @@ pub struct Manager {
     https: Arc<Https>,
     /// What Prometheus reads.
     pub(crate) metrics: Metrics,
+    /// What charts show.
+    pub(crate) history: History,
     events: Events,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
@@ -126,6 +129,7 @@ impl Manager {
             accounts: Arc::new(Accounts::none()),
             https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
+            history: History::default(),
             events: Events::in_memory(None),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
@@ -155,6 +159,12 @@ impl Manager {
     #[must_use]
     pub fn telling(self, events: Events) -> Self {
         Self { events, ..self }
+    }
+
+    /// Goes on with this past.
+    #[must_use]
+    pub fn recalling(self, history: History) -> Self {
+        Self { history, ..self }
     }
 
     /// Events.
@@ -283,7 +293,7 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
-        if let Some(problem) = self.events.unkept() {
+        for problem in self.events.unkept().into_iter().chain(self.history.problem()) {
             let dir = status.state.directory.as_deref().unwrap_or("the state directory");
             let action = format!("make room in {dir}, or repair its file system");
             status.next.push(view::Next { what: problem.clone(), action });

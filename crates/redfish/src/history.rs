@@ -298,13 +298,20 @@ impl History {
     }
 }
 
-/// The past that all views share: it goes on while they are read.
-#[derive(Clone, Debug, Default)]
+/// The past that all views share. It goes on while they are read, and so is nothing in which two of
+/// them differ.
+#[derive(Clone, Default)]
 pub struct Past(Arc<Mutex<History>>);
 
 impl PartialEq for Past {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl core::fmt::Debug for Past {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Past")
     }
 }
 

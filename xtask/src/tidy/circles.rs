@@ -45,7 +45,7 @@ const ROWS: &Rows = &[
                 "address", "counters", "failure", "gpu", "http", "jobs", "memory", "metrics",
                 "next", "state",
             ],
-            &["https"],
+            &["history", "https"],
             &["config"],
             &["local"],
             &["caller"],

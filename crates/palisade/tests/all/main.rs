@@ -15,6 +15,7 @@ mod devices;
 mod events;
 mod filesystem;
 mod guest;
+mod history;
 mod http;
 mod https;
 mod hung;
