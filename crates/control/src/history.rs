@@ -5,12 +5,13 @@
 //! nobody who is answered waits for that. Every [`EACH`], and at the end, the past is written by a
 //! thread of its own.
 //!
-//! | the file is            | then                                                               |
-//! |------------------------|--------------------------------------------------------------------|
-//! | whole                  | the past goes on where it ended; what was between is a gap         |
-//! | damaged, of another version, or another's | it is set aside, that is said, and the past begins anew |
-//! | not to be read in time | that is said, and the past is kept in memory only                  |
-//! | not there              | the past begins                                                    |
+//! | the file is            | then                                                             |
+//! |------------------------|------------------------------------------------------------------|
+//! | whole                  | the past goes on where it ended; what was between is a gap       |
+//! | damaged, or not ours   | it is set aside, that is said, and the past begins anew          |
+//! | of another version     | the same                                                         |
+//! | not to be read in time | that is said, and the past is kept in memory only                |
+//! | not there              | the past begins                                                  |
 //!
 //! Invariants
 //! - Nobody waits for the file but the thread that writes it, and the end of the daemon for

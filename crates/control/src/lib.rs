@@ -20,7 +20,8 @@
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
-//! - `history`: the past, for charts. `metrics`: what Prometheus reads. `telemetry`: reports of metrics for streams.
+//! - `history`: the past, for charts. `metrics`: what Prometheus reads. `telemetry`: reports of
+//!   metrics for streams.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!

@@ -5,18 +5,18 @@
 //! of minutes and 30 days of hours, the ones that go on included. What is kept of what is
 //! [`series`]; who has to do without where memory is short is [`budget`].
 //!
-//! A point of a minute or an hour is made of all samples of its seconds, each counting the same: the
-//! mean of rates, the most of temperature and the like, the mean over all requests of how long they
-//! took, and for 99 of 100 requests the sum of the histograms of all samples ([`series::How`]). It is
-//! not made of points, and a sample that is missing is not a zero: where the daemon did not run, or
-//! was too busy to look, is a gap.
+//! A point of a minute or an hour is made of all samples of its seconds, each counting the same:
+//! the mean of rates, the most of temperature and the like, the mean over all requests of how long
+//! they took, and for 99 of 100 requests the sum of the histograms of all samples
+//! ([`series::How`]). It is not made of points, and a sample that is missing is not a zero: where
+//! the daemon did not run, or was too busy to look, is a gap.
 //!
-//! | the second of a sample is | what is done                                                      |
-//! |---------------------------|-------------------------------------------------------------------|
-//! | later than all            | intervals that are over become points, those between are gaps     |
-//! | kept already              | nothing: the clock was set back a little, and is waited for       |
-//! | before what is kept       | once the clock is believed ([`clock`]), later points are dropped  |
-//! | not known                 | nothing                                                           |
+//! | the second of a sample is | what is done                                                    |
+//! |---------------------------|----------------------------------------------------------------- |
+//! | later than all            | intervals that are over become points, those between are gaps   |
+//! | kept already              | nothing: the clock was set back a little, and is waited for     |
+//! | before what is kept       | once the clock is believed ([`clock`]), later points are dropped |
+//! | not known                 | nothing                                                         |
 //!
 //! Counters that began anew, as those of a drive that was opened again, say nothing in the sample
 //! that finds them so. The first sample after a start of the daemon says nothing.

@@ -11,7 +11,8 @@
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`events`]: what came to be, and who wants to know.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`history`]: the past. [`prometheus`] and [`telemetry`]: metrics, as Prometheus reads them and as Redfish has them.
+//! - [`history`]: the past. [`prometheus`] and [`telemetry`]: metrics, as Prometheus reads them and
+//!   as Redfish has them.
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 

@@ -10,8 +10,8 @@
 //! | 3     | minutes and seconds of arrays, of drives and of volumes, in this order            |
 //! | 4     | of what was not seen for [`GONE`] seconds; who was seen last is first            |
 //!
-//! So 1,000 volumes have their 30 days by hours, and the busiest of them the day and the ten minutes,
-//! too.
+//! So 1,000 volumes have their 30 days by hours, and the busiest of them the day and the ten
+//! minutes, too.
 //!
 //! Invariants
 //! - Rings and what is kept without them take [`BYTES`] at most.

@@ -4,13 +4,13 @@
 //! clock says once which ones they are. So seconds follow each other, whenever within a second a
 //! sample is taken.
 //!
-//! | state     | becomes   | when                                                                  |
-//! |-----------|-----------|-----------------------------------------------------------------------|
-//! | unset     | sure      | the clock says a moment that is not before what is kept ([`AWHILE`])  |
-//! | unset     | in doubt  | it says an earlier one                                                |
-//! | sure      | sure      | the clock is set forth by at most [`FORTH`], or back by [`AWHILE`]    |
-//! | sure      | in doubt  | it is set further                                                     |
-//! | in doubt  | sure      | the clock is right again, or has said the same for [`PATIENCE`]       |
+//! | state     | becomes   | when                                                                |
+//! |-----------|-----------|--------------------------------------------------------------------- |
+//! | unset     | sure      | the clock says a moment that is not before what is kept ([`AWHILE`]) |
+//! | unset     | in doubt  | it says an earlier one                                              |
+//! | sure      | sure      | the clock is set forth by at most [`FORTH`], or back by [`AWHILE`]  |
+//! | sure      | in doubt  | it is set further                                                   |
+//! | in doubt  | sure      | the clock is right again, or has said the same for [`PATIENCE`]     |
 //!
 //! Invariants
 //! - While it is in doubt nothing is kept: a machine that starts with a wrong clock does not lose

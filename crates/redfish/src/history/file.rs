@@ -1,8 +1,8 @@
 //! The file of the past.
 //!
 //! All numbers are little-endian. It begins with [`MAGIC`] and a version of 32 bits, which is
-//! [`VERSION`]; other versions are read by other daemons. Then comes a part for each thing, a byte 0,
-//! and the SHA-256 of all before. A part is
+//! [`VERSION`]; other versions are read by other daemons. Then comes a part for each thing, a byte
+//! 0, and the SHA-256 of all before. A part is
 //!
 //! | bytes | what                                                                              |
 //! |-------|-----------------------------------------------------------------------------------|
@@ -15,8 +15,8 @@
 //!
 //! A ring is the number of its last interval (8 bytes) and how many points there are up to it (2; 0
 //! if there is no ring), then these: a code of 2 bytes ([`super::number`]) for each field
-//! ([`super::series`]). A sum is the number of its interval (8), for each field two numbers (4 each),
-//! and 52 more if the thing has latencies ([`super::object::Sum`]).
+//! ([`super::series`]). A sum is the number of its interval (8), for each field two numbers (4
+//! each), and 52 more if the thing has latencies ([`super::object::Sum`]).
 //!
 //! Parts are written one after the other while samples go on being taken: each is of a moment, and
 //! they are of about the same one.

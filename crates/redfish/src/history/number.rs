@@ -1,8 +1,8 @@
 //! Numbers of the past in 16 bits: a gap, or a number from 0 to some 10^14 with an error of at most
 //! one in 2,000.
 //!
-//! Six bits are an exponent and ten a fraction, as in IEEE 754 but for the sign, infinities and what
-//! is no number: a number of exponent 0 is its fraction times 2^-26, one of exponent e is (1 +
+//! Six bits are an exponent and ten a fraction, as in IEEE 754 but for the sign, infinities and
+//! what is no number: a number of exponent 0 is its fraction times 2^-26, one of exponent e is (1 +
 //! fraction / 1024) times 2^(e - 17).
 //!
 //! Invariants
@@ -27,7 +27,7 @@ pub fn encode(value: f64) -> u16 {
         return 0;
     }
     let one = f64::from(1_u32 << BITS);
-    // Of a normal number of IEEE 754 binary64; smaller ones have an exponent that is too small, too.
+    // Of a normal number of IEEE 754 binary64; the exponent of smaller ones is too small, too.
     let exponent = (value.to_bits() >> 52) as i32 - 1023;
     let code = match exponent < LEAST {
         true => value * one / 2_f64.powi(LEAST),

@@ -4,10 +4,11 @@
 //! A ring has a place for each interval of its window; an interval's place follows from its number.
 //! Time itself is the [`super::History`]'s.
 //!
-//! | a place is | its interval                     | becomes                                     |
-//! |------------|----------------------------------|---------------------------------------------|
-//! | a gap      | is to come, goes on or had no sample | a point: when it is over and had a sample |
-//! | a point    | is over                          | a gap: the window has left it, or the clock was set back before it |
+//! | a place is | its interval                         | becomes                              |
+//! |------------|--------------------------------------|--------------------------------------|
+//! | a gap      | is to come, goes on or had no sample | a point: it is over, with a sample   |
+//! | a point    | is over                              | a gap: the window has left it, or the |
+//! |            |                                      | clock was set back before it         |
 
 use super::number::{GAP, decode, encode};
 use super::series::{Buckets, Field, How, Kind, Row, of_99_percent};

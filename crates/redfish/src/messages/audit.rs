@@ -39,8 +39,8 @@ messages! { AUDIT:
         "the past that charts show can't be read from %1: %2",
         "check the file system of the state directory, and start the daemon again",
         "The past begins anew and is kept in memory only. The file is left as it is.";
-    HISTORY_SET_ASIDE: "HistorySetAside" Failed Daemon [Text("FILE"), Text("PROBLEM"), Text("ASIDE")]
-        "the past that charts show is not what the daemon keeps in %1: %2; the file is %3 now",
+    HISTORY_SET_ASIDE: "HistorySetAside" Failed Daemon [Text("FILE"), Text("PROBLEM"), Text("NEW")]
+        "%1 does not hold the past that charts show: %2; the file is %3 now",
         "remove the file that was set aside, if you do not need it",
         "The past begins anew. A file that was set aside before is replaced by the newer one.";
     SUBSCRIPTIONS_NOT_READ: "SubscriptionsNotRead" Failed Daemon [Text("PROBLEM")]
