@@ -176,6 +176,8 @@ impl Oracle {
         for (step, list) in Step::ALL.into_iter().zip(&mut self.lists) {
             let (new, old) = (second / step.seconds(), self.last / step.seconds());
             let goes_on = step != Step::Seconds && new == old;
+            // What had left the window does not come back.
+            list.retain(|(own, _)| own.second / step.seconds() + step.points() as u64 > old);
             list.retain(|(own, _)| goes_on || own.second / step.seconds() < new);
         }
         self.last = second - 1;

@@ -127,7 +127,7 @@ impl Flow {
             if did.done > 0 {
                 row.put(4 + at, did.nanos as f64 / did.done as f64 / 1000.0);
             }
-            for (own, count) in buckets.iter_mut().nth(at).into_iter().flatten().zip(did.buckets) {
+            for (own, count) in buckets.get_mut(at).into_iter().flatten().zip(did.buckets) {
                 *own = count as f32;
             }
         }
