@@ -371,7 +371,10 @@ fn read(view: &View, caller: &Caller, found: &Match, query: &str) -> Result<Told
                 };
                 service::render_part(view, found, page)
             };
-            let resource = render(found, &own).ok_or_else(missing)?;
+            // What is most of a report of the past is not made for who wants the rest.
+            let brief =
+                query.leaves_out("MetricValues").then(|| service::render_brief(view, found));
+            let resource = brief.flatten().or_else(|| render(found, &own)).ok_or_else(missing)?;
             let other = |uri: &str| {
                 let found = routes::find(uri)?;
                 caller.check(view, &found, Method::Get).ok()?;

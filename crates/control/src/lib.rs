@@ -22,7 +22,8 @@
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
-//! - `metrics`: what Prometheus reads. `telemetry`: reports of metrics for streams.
+//! - `history`: the past, for charts. `metrics`: what Prometheus reads. `telemetry`: reports of
+//!   metrics for streams.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
 //!   the connections of a core.
 //!
@@ -68,6 +69,7 @@ mod exports;
 pub mod failure;
 mod gpu;
 mod hardware;
+mod history;
 mod holds;
 mod http;
 mod https;

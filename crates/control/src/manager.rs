@@ -19,6 +19,7 @@ use crate::events::Events;
 use crate::exports::{Exports, Standing};
 use crate::failure;
 use crate::gpu::Parity;
+use crate::history::History;
 use crate::holds::Holds;
 use crate::https::Https;
 use crate::inventory::{Inventory, Known};
@@ -92,6 +93,8 @@ pub struct Manager {
     pub(crate) metrics: Metrics,
     /// What the configuration says of drives' health and of enclosures.
     pub(crate) described: watch::Sender<Described>,
+    /// What charts show.
+    pub(crate) history: History,
     events: Events,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
@@ -152,6 +155,7 @@ impl Manager {
             https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
             described: watch::Sender::new(Described::default()),
+            history: History::default(),
             events: Events::in_memory(None),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
@@ -187,6 +191,12 @@ impl Manager {
     #[must_use]
     pub fn telling(self, events: Events) -> Self {
         Self { events, ..self }
+    }
+
+    /// Goes on with this past.
+    #[must_use]
+    pub fn recalling(self, history: History) -> Self {
+        Self { history, ..self }
     }
 
     /// Events.
@@ -315,7 +325,7 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle(running));
-        if let Some(problem) = self.events.unkept() {
+        for problem in self.events.unkept().into_iter().chain(self.history.problem()) {
             let dir = status.state.directory.as_deref().unwrap_or("the state directory");
             let action = format!("make room in {dir}, or repair its file system");
             status.next.push(view::Next { what: problem.clone(), action });

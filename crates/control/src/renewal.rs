@@ -47,9 +47,11 @@ impl Manager {
         let is_current = told.catch_up(now);
         told.jobs.forget(now);
         let mut view = self.compose(&told, now);
-        self.events().follow(&self.view(), &view);
+        let before = self.view();
+        self.events().follow(&before, &view);
         view.events = self.events().shown();
         self.snapshot.put(view);
+        self.history.see(&before, &self.view());
         is_current
     }
 
@@ -89,8 +91,8 @@ impl Manager {
             visits: self.data.target().visits(),
             jobs: told.jobs.counters(),
         });
-        let events = Arc::default();
-        let rest = View::default();
+        let (events, past) = (Arc::default(), self.history.past());
+        let rest = View { past, ..View::default() };
         View { server, status, drives, jobs, log, tasks, access, https, counters, events, ..rest }
     }
 

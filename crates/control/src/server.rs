@@ -21,6 +21,7 @@ use crate::counters::Ledger;
 use crate::data::{self, Data};
 use crate::events::Events;
 use crate::gpu::Parity;
+use crate::history::{self, History};
 use crate::http;
 use crate::local::{self, Socket};
 use crate::manager::Manager;
@@ -128,11 +129,12 @@ async fn run(
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, accounts, audit) = keep(config.state.as_deref()).await;
-    let events = tell(state.as_ref()).await;
+    let (events, history) = (tell(state.as_ref()).await, recall(state.as_ref(), OPENS).await);
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit)
         .reading(config.sysfs())
-        .telling(events);
+        .telling(events)
+        .recalling(history);
     manager.set_socket(own_socket);
     configure(&manager, &config);
     report(manager.accounts().problem().map(|own| own.what).as_slice());
@@ -186,6 +188,7 @@ async fn write_last(manager: &Manager) {
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();
     manager.events().close().await;
+    manager.history.close().await;
 }
 
 /// Serves clients on the socket and by HTTPS, and webhooks.
@@ -314,6 +317,24 @@ async fn tell(state: Option<&Arc<State>>) -> Events {
     }
 }
 
+/// Reads the past that the state directory keeps, within this time. Without it there is one from
+/// now on.
+async fn recall(state: Option<&Arc<State>>, opens: Duration) -> History {
+    let Some(state) = state.cloned() else { return History::in_memory(None) };
+    let (own, shown) = (state.clone(), state.clone());
+    let failed = move |why: &dyn Display| history::not_read(&shown, why);
+    match within(opens, failed, move || History::read(&own)).await {
+        Ok(found) => {
+            report(found.problem.as_slice());
+            History::go_on(&state, found)
+        }
+        Err(error) => {
+            report(core::slice::from_ref(&error));
+            History::in_memory(Some(&error.error))
+        }
+    }
+}
+
 /// Has a thread do what a file system that hangs may keep for ever.
 async fn within<T: Send + 'static>(
     time: Duration,
@@ -414,6 +435,24 @@ mod tests {
         drop(end.read(true).write(true).open(&file).expect("the other end"));
         audit.close();
         drop(state);
+        runtime.shutdown_background();
+    }
+
+    #[test]
+    fn a_past_that_hangs_is_told_and_left_as_it_is() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let place = tempfile::tempdir().expect("a directory");
+        let state = Arc::new(State::open(place.path()).expect("made"));
+        let file = place.path().join(state::HISTORY);
+        hanging(&file);
+        let history = runtime.block_on(recall(Some(&state), Duration::from_millis(20)));
+        let problem = history.problem().expect("is told");
+        assert!(problem.ends_with("no answer within 0.02 s"), "{problem}");
+        // It is kept in memory: nothing is put in the file's place.
+        runtime.block_on(history.close());
+        let mut end = std::fs::OpenOptions::new();
+        drop(end.read(true).write(true).open(&file).expect("the other end"));
         runtime.shutdown_background();
     }
 

@@ -39,9 +39,16 @@ pub const SUBSCRIPTIONS: &str = "subscriptions.json";
 /// The file of what is remembered of drives' health.
 pub const HEALTH: &str = "health.json";
 
+/// The file of the past.
+pub const HISTORY: &str = "history.bin";
+
+/// The file of the past that could not be used.
+pub const HISTORY_ASIDE: &str = "history-aside.bin";
+
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 7] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS, HEALTH];
+const FILES: [&str; 9] =
+    [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS, HISTORY, HISTORY_ASIDE, HEALTH];
 
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";
@@ -128,11 +135,23 @@ impl State {
     /// It can't be written. The old one is there as before, or the new one, which may then be lost
     /// with the machine's power.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.replace_by(name, |file| file.write_all(bytes))
+    }
+
+    /// The same, with what is written piece by piece.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn replace_by(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         let new = self.dir.join(format!("{name}{NEW}"));
         let written = || {
             let mut options = OpenOptions::new();
             let mut file = own(options.write(true).create(true).truncate(true)).open(&new)?;
-            file.write_all(bytes)?;
+            write(&mut file)?;
             file.sync_all()?;
             std::fs::rename(&new, self.dir.join(name))
         };
@@ -144,6 +163,15 @@ impl State {
         if self.is_volatile.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(ErrorKind::Other.into());
         }
+        sync(&self.dir)
+    }
+
+    /// Gives a file another name, in the place of what has that.
+    ///
+    /// # Errors
+    /// It can't be renamed.
+    pub fn rename(&self, name: &str, other: &str) -> io::Result<()> {
+        std::fs::rename(self.dir.join(name), self.dir.join(other))?;
         sync(&self.dir)
     }
 

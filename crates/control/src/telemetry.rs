@@ -1,4 +1,5 @@
-//! Reports of metrics, once a second, to the streams that want them.
+//! What is done once a second: reports of metrics go to the streams that want them, and a sample of
+//! the past is taken ([`crate::history`]).
 //!
 //! Purpose: the first report of a kind that is wanted holds all its values, and so does one each
 //! minute; those between hold what changed. Whoever comes later, or missed some, reads the whole
@@ -40,6 +41,7 @@ impl Manager {
                 told.clear();
             }
             self.report_once(&mut told);
+            self.history.tick();
             self.metrics.forget_old();
         }
     }

@@ -11,7 +11,8 @@
 //! - [`etag`]: how resources are told apart from what they were.
 //! - [`events`]: what came to be, and who wants to know.
 //! - [`query`]: what of a resource a request wants. [`change`]: what a request wants changed.
-//! - [`prometheus`] and [`telemetry`]: metrics, as Prometheus reads them and as Redfish has them.
+//! - [`history`]: the past. [`prometheus`] and [`telemetry`]: metrics, as Prometheus reads them and
+//!   as Redfish has them.
 //! - [`schema`], [`openapi`]: what describes the resources, and requests. [`privileges`]: who may
 //!   make which.
 
@@ -34,6 +35,7 @@ pub mod error;
 pub mod etag;
 pub mod events;
 mod hardware;
+pub mod history;
 mod https;
 mod inspected;
 mod log;

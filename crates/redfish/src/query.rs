@@ -154,6 +154,11 @@ impl Query {
         *self == Self::default()
     }
 
+    /// Whether it leaves a property of the resource out.
+    pub fn leaves_out(&self, property: &str) -> bool {
+        self.select.as_ref().is_some_and(|select| !select.has(property))
+    }
+
     /// Which lines of a log it is about, of those that there are: what is told in pages is
     /// made in pages, unless it is filtered.
     pub fn part(&self) -> Range<usize> {

@@ -49,7 +49,7 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 16] = [
+const OWN: [Own; 17] = [
     own::<oem::Chassis>(),
     own::<oem::Connection>(),
     own::<oem::Drive>(),
@@ -62,6 +62,7 @@ const OWN: [Own; 16] = [
     ("LogService", None),
     own::<oem::Manager>(),
     own::<oem::ManagerAccount>(),
+    own::<oem::MetricReport>(),
     ("Storage", None),
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),

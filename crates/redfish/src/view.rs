@@ -15,6 +15,7 @@ pub use crate::hardware::{
     Hardware, Health, Measures, Module, NetworkPort, PcieLink, Reason, Sensor, Smart, Supply,
     Surroundings,
 };
+pub use crate::history::Past;
 pub use crate::https::{Certificate, Https, Named, Problem};
 pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
@@ -83,6 +84,8 @@ pub struct View {
     pub surroundings: Arc<Surroundings>,
     /// What is wrong now.
     pub alerts: Arc<Alerts>,
+    /// What charts show. It goes on while a view is read.
+    pub past: Past,
 }
 
 impl View {

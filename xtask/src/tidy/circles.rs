@@ -48,7 +48,7 @@ const ROWS: &Rows = &[
             ],
             &["config/spans"],
             &["config/enclosures", "config/rates"],
-            &["https", "wellness"],
+            &["history", "https", "wellness"],
             &["config"],
             &["local"],
             &["caller"],

@@ -16,6 +16,7 @@ mod events;
 mod filesystem;
 mod guest;
 mod guest_drives;
+mod history;
 mod http;
 mod https;
 mod hung;

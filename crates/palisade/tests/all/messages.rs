@@ -246,6 +246,11 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "events_that_can_not_be_read_are_told_by_name",
         &["EventsNotRead"],
     ),
+    (
+        "crates/control/src/history_tests.rs",
+        "what_is_not_the_past_is_set_aside_and_said_once",
+        &["HistoryNotRead", "HistorySetAside"],
+    ),
     ("crates/control/src/events_tests.rs", "a_lock_is_told_once", &["LoginsWait"]),
     (
         "crates/control/src/events_tests.rs",

@@ -35,6 +35,14 @@ messages! { AUDIT:
         "the events in %1 can't be read or written: %2",
         "check the file system of the state directory, and start the daemon again",
         "Events are told all the same, and are kept in memory. Subscriptions end with the daemon.";
+    HISTORY_NOT_READ: "HistoryNotRead" Failed Daemon [Text("DIR"), Text("PROBLEM")]
+        "the past that charts show can't be read from %1: %2",
+        "check the file system of the state directory, and start the daemon again",
+        "The past begins anew and is kept in memory only. The file is left as it is.";
+    HISTORY_SET_ASIDE: "HistorySetAside" Failed Daemon [Text("FILE"), Text("PROBLEM"), Text("NEW")]
+        "%1 does not hold the past that charts show: %2; the file is %3 now",
+        "remove the file that was set aside, if you do not need it",
+        "The past begins anew. A file that was set aside before is replaced by the newer one.";
     SUBSCRIPTIONS_NOT_READ: "SubscriptionsNotRead" Failed Daemon [Text("PROBLEM")]
         "subscriptions to events can't be read: %1",
         "put a good copy of the file there, or remove it, and start the daemon again",

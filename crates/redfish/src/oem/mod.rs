@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 mod events;
 mod fabric;
 mod hardware;
+mod history;
 mod log;
 mod manager;
 mod metrics;
@@ -26,6 +27,7 @@ pub use hardware::{
     Chassis, DriveMetrics, DrivePower, DrivePowerState, EnclosureSlot, Fan, Hardware, Module,
     ModulePort, PcieLink,
 };
+pub use history::{MetricReport, Series};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};

@@ -45,6 +45,13 @@ impl Select {
         Some(all)
     }
 
+    /// Whether something of a property is wanted.
+    pub fn has(&self, property: &str) -> bool {
+        self.wanted.is_empty()
+            || self.wanted.contains_key("*")
+            || self.wanted.contains_key(property)
+    }
+
     /// What is left of a value.
     pub fn of(&self, value: Value) -> Value {
         if self.wanted.is_empty() || self.wanted.contains_key("*") {

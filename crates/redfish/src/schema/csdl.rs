@@ -198,7 +198,8 @@ fn property(xml: &mut Xml, space: &str, own: &Property) {
     };
     let kind = if own.is_list { format!("Collection({one})") } else { one };
     let element = if own.kind == Kind::Link { "NavigationProperty" } else { "Property" };
-    let may_be_null = if own.may_be_null { "true" } else { "false" };
+    // Of a list this says whether its members may be (OData 4.0 CSDL, section 6.2.1).
+    let may_be_null = if own.may_be_null || own.holds_null { "true" } else { "false" };
     xml.open(element, &[("Name", &own.name), ("Type", &kind), ("Nullable", may_be_null)]);
     xml.permission();
     xml.about(&own.about);

@@ -102,7 +102,7 @@ fn value(kind: &Kind, may_be_null: bool) -> Value {
 
 fn property(own: &Property) -> Value {
     let mut schema = match own.is_list {
-        true => json!({"type": "array", "items": value(&own.kind, false)}),
+        true => json!({"type": "array", "items": value(&own.kind, own.holds_null)}),
         false => value(&own.kind, own.may_be_null),
     };
     if let Some(minimum) = own.minimum.filter(|_| !own.is_list) {

@@ -29,6 +29,8 @@ pub struct Property {
     pub is_list: bool,
     /// Whether it may be null.
     pub may_be_null: bool,
+    /// Whether members of it may be null, if it is a list.
+    pub holds_null: bool,
     /// The least number.
     pub minimum: Option<i64>,
 }
@@ -116,9 +118,12 @@ fn properties(schema: &Value, defined: &Map<String, Value>) -> Option<Vec<Proper
 
 fn property(name: &str, schema: &Value, defined: &Map<String, Value>) -> Option<Property> {
     let (inner, may_be_null) = without_null(schema)?;
-    let (item, is_list) = match inner.get("items") {
-        Some(item) => (item, true),
-        None => (inner, false),
+    let (item, is_list, holds_null) = match inner.get("items") {
+        Some(item) => {
+            let (item, holds_null) = without_null(item)?;
+            (item, true, holds_null)
+        }
+        None => (inner, false, false),
     };
     Some(Property {
         name: name.to_owned(),
@@ -126,6 +131,7 @@ fn property(name: &str, schema: &Value, defined: &Map<String, Value>) -> Option<
         kind: kind(item, defined)?,
         is_list,
         may_be_null,
+        holds_null,
         minimum: item.get("minimum").and_then(Value::as_i64),
     })
 }

@@ -25,6 +25,7 @@ mod drive_metrics;
 mod drives;
 mod events;
 mod fabrics;
+mod history;
 mod jobs;
 mod logs;
 mod machine;
@@ -56,6 +57,15 @@ pub fn render_part(view: &View, found: &Match, members: &Range<usize>) -> Option
     actions::annotate(&mut resource);
     etag::put(&mut resource);
     Some(resource)
+}
+
+/// A report of the past without the values that take most of it; none if it is no such report.
+/// It has no ETag: that would be another's.
+pub fn render_brief(view: &View, found: &Match) -> Option<Value> {
+    match found.route.resource {
+        Resource::MetricReport => history::report(view, found.id(0), false),
+        _ => None,
+    }
 }
 
 /// The resource that a request is about: what its URI leads to, or for an action what it acts on.

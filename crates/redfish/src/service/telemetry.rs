@@ -1,7 +1,8 @@
 //! The service of metrics, and what it tells: definitions and reports.
 
-use super::{Standing, collection, link, put_named, uri};
+use super::{Standing, collection, history, link, put_named, uri};
 use crate::dates;
+use crate::history::{STEPS, Step};
 use crate::routes::{Match, Resource};
 use crate::telemetry::{self, METRICS, Reading, Report, Values};
 use crate::view::View;
@@ -34,7 +35,7 @@ fn service() -> Value {
         "Name": "Metrics",
         "ServiceEnabled": true,
         "Status": Standing::GOOD.status(),
-        "MaxReports": Report::ALL.len(),
+        "MaxReports": Report::ALL.len() + STEPS,
         "MinCollectionInterval": INTERVAL,
         "MetricDefinitions": link(uri::METRIC_DEFINITIONS),
         "MetricReportDefinitions": link(uri::METRIC_REPORT_DEFINITIONS),
@@ -44,11 +45,12 @@ fn service() -> Value {
 
 fn definitions() -> Value {
     let uris = METRICS.iter().map(|metric| uri::metric_definition(metric.id));
+    let uris = uris.chain(history::definitions());
     collection(uri::METRIC_DEFINITIONS, "MetricDefinitionCollection", "Metrics", uris)
 }
 
 fn definition(id: &str) -> Option<Value> {
-    let metric = telemetry::metric_of(id)?;
+    let Some(metric) = telemetry::metric_of(id) else { return history::definition(id) };
     let (kind, data) = match metric.values {
         Values::Counter => ("Counter", "Integer"),
         Values::Gauge => ("Gauge", "Integer"),
@@ -67,14 +69,19 @@ fn definition(id: &str) -> Option<Value> {
     Some(resource)
 }
 
+/// The identifiers of all reports that there always are.
+fn ids() -> impl Iterator<Item = &'static str> {
+    Report::ALL.into_iter().map(Report::id).chain(Step::ALL.into_iter().map(Step::id))
+}
+
 fn report_definitions() -> Value {
-    let uris = Report::ALL.iter().map(|report| uri::metric_report_definition(report.id()));
+    let uris = ids().map(uri::metric_report_definition);
     let (uri, schema) = (uri::METRIC_REPORT_DEFINITIONS, "MetricReportDefinitionCollection");
     collection(uri, schema, "Reports of metrics", uris)
 }
 
 fn report_definition(id: &str) -> Option<Value> {
-    let report = Report::of(id)?;
+    let Some(report) = Report::of(id) else { return history::report_definition(id) };
     let metrics: Vec<Value> =
         report.metrics().map(|metric| json!({"MetricId": metric.id})).collect();
     Some(json!({
@@ -99,12 +106,12 @@ fn name(report: Report) -> String {
 }
 
 fn reports() -> Value {
-    let uris = Report::ALL.iter().map(|report| uri::metric_report(report.id()));
+    let uris = ids().map(uri::metric_report);
     collection(uri::METRIC_REPORTS, "MetricReportCollection", "Reports of metrics", uris)
 }
 
 fn report(view: &View, id: &str) -> Option<Value> {
-    let report = Report::of(id)?;
+    let Some(report) = Report::of(id) else { return history::report(view, id, true) };
     Some(report_of(view, report, &telemetry::readings(view, report)))
 }
 
