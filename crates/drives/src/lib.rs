@@ -8,8 +8,8 @@
 //!   call; everything else goes through the core's reactor.
 //! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
 //! - [`IoCounts`] counts what was asked of the drive, over all cores.
-//! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when it is different.
-//!   Only they are for threads that may wait.
+//! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when that changes.
+//!   Reading `/sys` may wait: it is for no core.
 //!
 //! Invariants: no `unsafe`; a request that was started is finished, whether or not its ticket
 //! lives.

@@ -193,7 +193,7 @@ fn indicators_are_switched_by_the_way_the_machine_has() {
 #[test]
 fn behind_vmd_a_slot_takes_patterns() {
     let text = SHELF.replace("0000:83:00", "10000:83:00").replace("0000:82:00.0:enclosure", "x");
-    let (_dir, sysfs) = recorded(&text);
+    let (_dir, sysfs) = recorded(&format!("{text}bus/pci/slots/1/attention = 15\n"));
     let device = device(&sysfs, "nvme0n1");
     let file = sysfs.root().join("bus/pci/slots/1/attention");
     sysfs.locate(&device, true).expect("switched");
