@@ -93,6 +93,8 @@ fn chips_of_one_name_and_place_differ_by_number() {
 #[test]
 fn supplies_are_chips_that_measure_what_goes_in_and_have_a_fan() {
     let (_dir, sysfs) = recorded(SHELF);
+    // A converter of the board measures what goes in, too.
+    fs::write(chip(&sysfs, 1).join("in1_label"), "vin\n").expect("written");
     let (_, supplies) = sysfs.sensors();
     let ids: Vec<&str> = supplies.iter().map(|supply| supply.id.as_str()).collect();
     assert_eq!(ids, ["dps920ab-1-0058", "dps920ab-1-0059"]);
