@@ -8,8 +8,8 @@
 //!   call; everything else goes through the core's reactor.
 //! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
 //! - [`IoCounts`] counts what was asked of the drive, over all cores.
-//! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when they come and go.
-//!   Only the latter never waits.
+//! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when that changes.
+//!   Reading `/sys` may wait: it is for no core.
 //! - [`admin`]: asking an NVMe drive how it is, beside all that.
 //!
 //! Invariants: `unsafe` only where the kernel carries an admin command (`admin::kernel`); a request

@@ -1,9 +1,9 @@
 //! What the kernel announces of devices: uevents.
 //!
 //! Purpose: a [`Listener`] hears of each device that comes, goes or changes, within milliseconds
-//! and without asking. Each announcement is one message of the kernel's netlink socket (`netlink(7)`,
-//! `NETLINK_KOBJECT_UEVENT`, group 1): `ACTION@DEVPATH`, then `KEY=VALUE` for each property, each
-//! ended by a zero byte (`lib/kobject_uevent.c`).
+//! and without asking. Each announcement is one message of the kernel's netlink socket
+//! (`netlink(7)`, `NETLINK_KOBJECT_UEVENT`, group 1): `ACTION@DEVPATH`, then `KEY=VALUE` for each
+//! property, each ended by a zero byte (`lib/kobject_uevent.c`).
 //!
 //! Invariants
 //! - Only the kernel is believed: a message of a process is passed over.
