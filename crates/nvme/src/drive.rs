@@ -366,7 +366,8 @@ mod tests {
     proptest! {
         #[test]
         fn controllers_are_read_as_they_were_written(
-            (vendor, subsystem_vendor, id, admin_optional, optional) in any::<(u16, u16, u16, u16, u16)>(),
+            (vendor, subsystem_vendor, id) in any::<(u16, u16, u16)>(),
+            (admin_optional, optional) in any::<(u16, u16)>(),
             (transfer_shift, version, namespaces, write_cache) in any::<(u8, u32, u32, bool)>(),
             (warning_kelvin, critical_kelvin, capacity) in any::<(u16, u16, u128)>(),
             serial in "([!-~]([ -~]{0,18}[!-~])?)?",
