@@ -272,7 +272,7 @@ const PATH_WORDS: [&str; 4] = [
 ];
 
 impl Status {
-    /// The type of the code: 0 generic, 1 the command's, 2 the media's, 3 the path's, 7 the vendor's.
+    /// The code's type: 0 generic, 1 the command's, 2 the media's, 3 the path's, 7 the vendor's.
     pub const fn kind(self) -> u16 {
         self.0 >> 8 & 7
     }
