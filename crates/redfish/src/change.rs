@@ -435,4 +435,4 @@ fn job(
 
 #[cfg(test)]
 #[path = "change_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -121,13 +121,15 @@ notices! { LINES:
          change was made. It was carried out wholly, or not at all.";
 }
 
+mod alerts;
 mod events;
 
+pub use alerts::*;
 pub use events::*;
 
 /// All notices.
 pub fn notices() -> impl Iterator<Item = &'static Notice> {
-    [LINES, EVENTS].into_iter().flatten()
+    [LINES, EVENTS, ALERTS].into_iter().flatten()
 }
 
 /// The notice of this name.
