@@ -49,7 +49,7 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 13] = [
+const OWN: [Own; 14] = [
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::Endpoint>(),
@@ -59,6 +59,7 @@ const OWN: [Own; 13] = [
     ("LogService", None),
     own::<oem::Manager>(),
     own::<oem::ManagerAccount>(),
+    own::<oem::ServiceConditions>(),
     ("Storage", None),
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),

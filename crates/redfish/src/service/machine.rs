@@ -1,7 +1,8 @@
 //! The machine, the daemon and the one Storage.
 
-use super::{Standing, collection, link, links, pools, uri};
+use super::{Standing, alerts, collection, link, links, pools, uri};
 use crate::dates;
+use crate::messages::Severity;
 use crate::oem;
 use crate::routes::ROOT;
 use crate::view::View;
@@ -21,7 +22,7 @@ pub(super) fn system(view: &View) -> Value {
         "Name": "The machine that the daemon runs on",
         "HostName": super::named(&view.server.name),
         "PowerState": "On",
-        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
+        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view, |_| true)},
         "Storage": link(format!("{}/Storage", uri::SYSTEM)),
         "Links": {
             "Chassis": [link(uri::CHASSIS)],
@@ -42,7 +43,9 @@ pub(super) fn storage(view: &View) -> Value {
         "@odata.type": "#Storage.v1_22_0.Storage",
         "Id": "palisade",
         "Name": "Palisade",
-        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
+        "Status": {
+            "State": "Enabled", "Health": "OK", "HealthRollup": worst(view, is_stored),
+        },
         "StoragePools": link(uri::POOLS),
         "Volumes": link(uri::VOLUMES),
         "Drives@odata.count": drives.len(),
@@ -70,7 +73,7 @@ pub(super) fn chassis(view: &View) -> Value {
         "Name": "The housing of the machine's drives",
         "ChassisType": "Other",
         "PowerState": "On",
-        "Status": Standing::GOOD.status(),
+        "Status": alerts::status(view, Standing::GOOD, uri::CHASSIS, is_in_chassis),
         "Drives": link(uri::DRIVES),
         "Links": {
             "ComputerSystems": [link(uri::SYSTEM)],
@@ -104,7 +107,7 @@ pub(super) fn manager(view: &View) -> Value {
         "FirmwareVersion": status.version,
         "DateTime": dates::text(server.now),
         "LastResetTime": dates::text(server.since),
-        "Status": standing.status(),
+        "Status": alerts::status(view, standing, uri::MANAGER, is_managed),
         "LogServices": link(uri::LOG_SERVICES),
         "NetworkProtocol": link(uri::NETWORK_PROTOCOL),
         "Links": {
@@ -119,9 +122,24 @@ pub(super) fn manager(view: &View) -> Value {
     manager
 }
 
-/// The worst health of any array.
-fn worst(view: &View) -> &'static str {
-    let healths = || view.status.arrays.iter().map(|array| pools::standing(array).health);
-    let is_there = |health: &&&str| healths().any(|own| own == **health);
-    ["Critical", "Warning"].iter().find(is_there).copied().unwrap_or("OK")
+/// Whether a resource is of the Storage: arrays, volumes, exports and drives.
+fn is_stored(of: &str) -> bool {
+    [uri::STORAGE, uri::DRIVES, uri::FABRICS].iter().any(|own| of.starts_with(own))
+}
+
+/// Whether a resource is in the housing.
+fn is_in_chassis(of: &str) -> bool {
+    of.starts_with(uri::CHASSIS)
+}
+
+/// Whether a resource is the daemon's own.
+fn is_managed(of: &str) -> bool {
+    [uri::MANAGER, uri::EVENT_SERVICE, uri::ACCOUNT_SERVICE].iter().any(|own| of.starts_with(own))
+}
+
+/// The worst health of any array, and of the alerts about these URIs.
+fn worst(view: &View, is_of: impl Fn(&str) -> bool) -> &'static str {
+    let arrays = view.status.arrays.iter();
+    let healths = arrays.filter_map(|array| Severity::of(pools::standing(array).health));
+    healths.max().unwrap_or(Severity::Ok).max(alerts::worst(view, is_of)).word()
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 mod accounts;
 mod actions;
+mod alerts;
 mod certificates;
 mod drives;
 mod events;
@@ -68,6 +69,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
     match found.route.resource {
         R::Versions => Some(root::versions()),
         R::ServiceRoot => Some(root::service_root(view)),
+        R::ServiceConditions => Some(alerts::service_conditions(view)),
         R::Odata => Some(root::odata()),
         R::Systems => Some(machine::systems()),
         R::System => Some(machine::system(view)),
@@ -122,6 +124,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::StorageActionInfo
         | R::PoolActionInfo
         | R::DriveActionInfo
+        | R::ConditionsActionInfo
         | R::EventActionInfo
         | R::CertificateActionInfo => actions::info(view, found),
         R::Registries => Some(registries::all()),
