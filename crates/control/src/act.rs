@@ -22,7 +22,9 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, AccessChange, CertificateChange, Change, EventsChange, JobAction};
+use redfish::change::{
+    self, AccessChange, AlertsChange, CertificateChange, Change, EventsChange, JobAction,
+};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -328,6 +330,10 @@ async fn confirm_and_act(
             return done.map_err(|error| refused(manager, error));
         }
         Change::Events(change) => return events(manager, change).await,
+        Change::Alerts(change) => {
+            let done = alerts(manager, change, &note.caller.name).await;
+            return done.map_err(|error| refused(manager, error));
+        }
         change => change,
     };
     let outcome = act(manager, change.clone(), shown.as_ref()).await;
@@ -431,7 +437,9 @@ async fn act(
             Ok(Done::says(&told::Wiped { held }))
         }
         Change::VerifyLog => verify_log(manager).await,
-        Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
+        Change::Access(_) | Change::Certificate(_) | Change::Events(_) | Change::Alerts(_) => {
+            Ok(Done::Quietly)
+        }
         Change::FindDrives { paths } => {
             let ids = manager.find_drives(&paths).await?;
             let link = |id: &String| told::Link { uri: uri::drive(id) };
@@ -457,6 +465,26 @@ async fn events(manager: &Manager, change: EventsChange) -> Result<Done, Refusal
         Changed::Made(uri) => Done::Made(uri),
         Changed::Altered(uri) => Done::Changed(uri),
     })
+}
+
+/// Acknowledges an alert, or changes how alerts are told.
+async fn alerts(manager: &Manager, change: AlertsChange, who: &str) -> Result<Done, Error> {
+    let done = match change {
+        AlertsChange::Acknowledge { id } => {
+            let alert = manager.alerts().acknowledge(&id, who)?;
+            let args: [&dyn core::fmt::Display; 2] = [&alert.id, &who];
+            manager.events().tell(&say::ALERT_ACKNOWLEDGED, &args, &alert.of);
+            Done::Quietly
+        }
+        AlertsChange::Test => Done::says(&manager.alerts().test(manager.events(), who).await),
+        AlertsChange::Mail(change) => {
+            manager.alerts().change(change).await?;
+            Done::Changed(uri::EVENT_SERVICE.to_owned())
+        }
+    };
+    // What is read next has it.
+    manager.refresh();
+    Ok(done)
 }
 
 /// Changes the certificate of HTTPS.

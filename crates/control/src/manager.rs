@@ -8,6 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::accounts::Accounts;
+use crate::alerts::Alerts;
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::confirm::Confirm;
@@ -78,6 +79,7 @@ pub struct Manager {
     /// What Prometheus reads.
     pub(crate) metrics: Metrics,
     events: Events,
+    alerts: Arc<Alerts>,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     socket: OnceLock<Socket>,
@@ -127,6 +129,7 @@ impl Manager {
             https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
             events: Events::in_memory(None),
+            alerts: Arc::new(Alerts::in_memory()),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
@@ -155,6 +158,17 @@ impl Manager {
     #[must_use]
     pub fn telling(self, events: Events) -> Self {
         Self { events, ..self }
+    }
+
+    /// Raises these alerts.
+    #[must_use]
+    pub fn alerting(self, alerts: Alerts) -> Self {
+        Self { alerts: Arc::new(alerts), ..self }
+    }
+
+    /// Alerts.
+    pub const fn alerts(&self) -> &Arc<Alerts> {
+        &self.alerts
     }
 
     /// Events.
@@ -283,7 +297,7 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle());
-        if let Some(problem) = self.events.unkept() {
+        if let Some(problem) = self.events.unkept().or_else(|| self.alerts.unkept()) {
             let dir = status.state.directory.as_deref().unwrap_or("the state directory");
             let action = format!("make room in {dir}, or repair its file system");
             status.next.push(view::Next { what: problem.clone(), action });

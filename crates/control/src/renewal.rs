@@ -19,7 +19,7 @@ use crate::manager::Manager;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
-use redfish::view::{Error, KnownDrive, Server, View};
+use redfish::view::{Error, KnownDrive, Server, Shown, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +46,13 @@ impl Manager {
         let is_current = told.catch_up(now);
         told.jobs.forget(now);
         let mut view = self.compose(&told, now);
-        self.events().follow(&self.view(), &view);
-        view.events = self.events().shown();
+        let before = self.view();
+        view.events = before.events.clone();
+        let (alerts, told) = self.alerts().follow(&view, *self.ending.borrow());
+        view.alerts = alerts;
+        self.events().follow(&before, &view);
+        self.events().tell_all(told, now);
+        view.events = self.shown_events();
         self.snapshot.put(view);
         is_current
     }
@@ -56,10 +61,15 @@ impl Manager {
     pub(crate) fn refresh_events(&self) {
         // Held to the end, as above.
         let _told = self.snapshot.told();
-        let (view, events) = (self.view(), self.events().shown());
+        let (view, events) = (self.view(), self.shown_events());
         if view.events != events {
             self.snapshot.put(View { events, ..View::clone(&view) });
         }
+    }
+
+    /// What can be shown of events, and of mail.
+    fn shown_events(&self) -> Arc<Shown> {
+        self.alerts().complete(self.events().shown())
     }
 
     fn compose(&self, told: &Told, now: u64) -> View {

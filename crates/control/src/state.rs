@@ -36,9 +36,16 @@ pub const EVENTS: &str = "events.jsonl";
 /// The file of subscriptions to events.
 pub const SUBSCRIPTIONS: &str = "subscriptions.json";
 
+/// The file of alerts.
+pub const ALERTS: &str = "alerts.json";
+
+/// The file that says how mail is sent, with the password.
+pub const MAIL: &str = "mail.json";
+
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 6] = [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS];
+const FILES: [&str; 8] =
+    [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS, ALERTS, MAIL];
 
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";

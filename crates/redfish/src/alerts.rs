@@ -39,6 +39,11 @@ pub enum News {
     Cleared,
 }
 
+/// Whether an alert is about mail that can't be sent: that is not told by mail.
+pub fn is_of_mail(alert: &Alert) -> bool {
+    [say::MAIL_NOT_SENT.name, say::MAIL_REFUSED.name].contains(&alert.message.as_str())
+}
+
 /// Something to tell of an alert.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Told {
@@ -72,10 +77,14 @@ impl Told {
     }
 }
 
-/// Several as one event.
-pub fn together(told: &[Told]) -> Event {
+/// A letter as an event.
+pub fn event(letter: &Letter) -> Event {
+    if let ([one], 0) = (&letter.told[..], letter.left_out) {
+        return one.event();
+    }
+    let told = &letter.told;
     let cleared = told.iter().filter(|one| one.news == News::Cleared).count();
-    let raised = told.len().saturating_sub(cleared);
+    let raised = (told.len().saturating_sub(cleared) as u64).saturating_add(letter.left_out);
     let is_critical =
         |one: &Told| one.news != News::Cleared && one.alert.severity == Health::Critical;
     let notice = match told.iter().any(is_critical) {

@@ -124,6 +124,26 @@ fn the_gravest_come_first() {
     assert_eq!(ids, ["2", "1", "3"]);
 }
 
+#[test]
+fn what_is_told_is_an_event() {
+    use crate::alerts::{Letter, event};
+    let mut ledger = Ledger::new(1);
+    let is = [warning("a"), condition("b", Health::Critical)];
+    let raised = ledger.follow(&is, 0);
+    let names = |told: &[Told]| -> Vec<String> { told.iter().map(|own| own.event().name).collect() };
+    assert_eq!(names(&raised), ["AlertRaised", "CriticalAlertRaised"]);
+    assert_eq!(raised[0].event().text(), "alert 1: array a is degraded");
+    assert_eq!(names(&ledger.follow(&is, DAY)), ["AlertStands", "CriticalAlertStands"]);
+    let over = ledger.follow(&[], DAY + 1);
+    assert_eq!(names(&over), ["AlertCleared", "AlertCleared"]);
+    let letter = |told: &[Told], left_out| Letter { told: told.to_vec(), left_out };
+    let many = event(&letter(&[raised.clone(), over.clone()].concat(), 3));
+    assert_eq!(many.name, "CriticalAlertsTogether");
+    assert_eq!(many.args, ["5", "2"]);
+    assert_eq!(event(&letter(&over, 0)).name, "AlertsTogether");
+    assert_eq!(event(&letter(&raised[..1], 0)), raised[0].event());
+}
+
 /// What is told of one condition: of all moments at which it was looked for.
 fn oracle(seen: &[(u64, bool)]) -> Vec<(u64, News)> {
     let mut told: Vec<(u64, News)> = Vec::new();

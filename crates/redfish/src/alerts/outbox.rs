@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 pub const A_MINUTE: usize = 10;
 
 /// How many messages wait at most.
-pub const MOST: usize = 512;
+pub const MOST: usize = 128;
 
 /// The time in which they are counted, in seconds.
 const MINUTE: u64 = 60;
