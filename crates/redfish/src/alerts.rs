@@ -20,7 +20,7 @@ use crate::messages::{self as say, Severity};
 use crate::service::uri;
 use crate::view::{Alert, Health};
 pub use conditions::{Condition, conditions};
-pub use ledger::{DAY, FLAP, Ledger, NotThere, START};
+pub use ledger::{DAY, FLAP, Ledger, NotThere, RISES, START};
 pub use outbox::{A_MINUTE, Letter, MOST, Outbox};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;

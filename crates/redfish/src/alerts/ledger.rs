@@ -12,8 +12,9 @@
 //! | cleared      | raised, acknowledged as it was | its condition comes again within [`FLAP`] |
 //! | cleared      | (none)       | [`FLAP`] have passed: what comes then is another alert     |
 //!
-//! An alert that was cleared and came again *flaps*: from then on it is told that it stands, or is
-//! over, only when that has been so for [`FLAP`], and is not what was told last.
+//! An alert that was cleared and came again more than [`RISES`] times *flaps*: from then on it is
+//! told that it stands, or is over, only when that has been so for [`FLAP`], and is not what was
+//! told last.
 //!
 //! Invariants
 //! - An identifier is never used again: those that a file may not know are left out
@@ -30,6 +31,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How long an alert that is over is remembered, and how long one that flaps has to stay as it is
 /// before that is told, in seconds.
 pub const FLAP: u64 = 600;
+
+/// So often an alert comes again before it flaps.
+pub const RISES: u32 = 2;
 
 /// After so many seconds an alert that nobody has acknowledged is told again.
 pub const DAY: u64 = 86_400;
@@ -55,7 +59,8 @@ struct Record {
     stands: bool,
     /// Since when that is so.
     since: u64,
-    flaps: bool,
+    /// How often it came again.
+    rises: u32,
     /// Whether it was told last that it stands.
     is_told: bool,
     told_at: u64,
@@ -107,7 +112,7 @@ impl Record {
             acknowledged: None,
             stands: true,
             since: now,
-            flaps: false,
+            rises: 0,
             is_told: false,
             told_at: now,
             told_severity: condition.severity,
@@ -138,7 +143,7 @@ impl Record {
 
     /// Whether a change is told: one of an alert that flaps only once it lasts.
     fn is_due(&self, now: u64) -> bool {
-        !self.flaps || now.saturating_sub(self.since) >= FLAP
+        self.rises <= RISES || now.saturating_sub(self.since) >= FLAP
     }
 
     /// Its condition is there.
@@ -148,7 +153,8 @@ impl Record {
         }
         self.is_of_before = false;
         if !self.stands {
-            (self.stands, self.since, self.flaps) = (true, now, true);
+            (self.stands, self.since) = (true, now);
+            self.rises = self.rises.saturating_add(1);
         }
         if !self.is_told {
             if self.is_due(now) {
