@@ -321,20 +321,9 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
-    let change = match change {
-        Change::Access(change) => {
-            return login::change(manager, note.caller, note.request, change).await.map(Done::from);
-        }
-        Change::Certificate(change) => {
-            let done = certificate(manager, change).await;
-            return done.map_err(|error| refused(manager, error));
-        }
-        Change::Events(change) => return events(manager, change).await,
-        Change::Alerts(change) => {
-            let done = alerts(manager, change, &note.caller.name).await;
-            return done.map_err(|error| refused(manager, error));
-        }
-        change => change,
+    let change = match beside(manager, note, change).await {
+        Ok(done) => return done,
+        Err(change) => change,
     };
     let outcome = act(manager, change.clone(), shown.as_ref()).await;
     match outcome {
@@ -346,6 +335,24 @@ async fn confirm_and_act(
         }
         outcome => outcome.map_err(|error| refused(manager, error)),
     }
+}
+
+/// Carries out what is no change of arrays; gives one of arrays back.
+async fn beside(
+    manager: &Arc<Manager>,
+    note: &Note<'_>,
+    change: Change,
+) -> Result<Result<Done, Refusal>, Change> {
+    let told = |done: Result<Done, Error>| done.map_err(|error| refused(manager, error));
+    Ok(match change {
+        Change::Access(change) => {
+            login::change(manager, note.caller, note.request, change).await.map(Done::from)
+        }
+        Change::Certificate(change) => told(certificate(manager, change).await),
+        Change::Events(change) => events(manager, change).await,
+        Change::Alerts(change) => told(alerts(manager, change, &note.caller.name).await),
+        change => return Err(change),
+    })
 }
 
 /// Whether a change was not carried out as a drive is not the one that was planned.
@@ -440,12 +447,15 @@ async fn act(
         Change::Access(_) | Change::Certificate(_) | Change::Events(_) | Change::Alerts(_) => {
             Ok(Done::Quietly)
         }
-        Change::FindDrives { paths } => {
-            let ids = manager.find_drives(&paths).await?;
-            let link = |id: &String| told::Link { uri: uri::drive(id) };
-            Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
-        }
+        Change::FindDrives { paths } => find_drives(manager, &paths).await,
     }
+}
+
+/// Looks for drives, and says which there are.
+async fn find_drives(manager: &Manager, paths: &[String]) -> Result<Done, Error> {
+    let ids = manager.find_drives(paths).await?;
+    let link = |id: &String| told::Link { uri: uri::drive(id) };
+    Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
 }
 
 /// What is told of a new export.

@@ -128,8 +128,7 @@ async fn run(
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, accounts, audit) = keep(config.state.as_deref()).await;
-    let events = tell(state.as_ref()).await;
-    let alerts = alert(state.as_ref()).await;
+    let (events, alerts) = (tell(state.as_ref()).await, alert(state.as_ref()).await);
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit)
         .telling(events)

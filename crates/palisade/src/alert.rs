@@ -54,7 +54,7 @@ pub struct Mail {
     from: Option<String>,
     /// How the connection is protected
     #[arg(long, value_enum)]
-    tls: Option<Tls>,
+    tls: Option<Protected>,
     /// Log in as this user; read the password from the standard input
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -70,7 +70,7 @@ pub struct Mail {
 
 /// How a connection to a mail server is protected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Tls {
+enum Protected {
     /// TLS that begins with a command, usually at port 587
     Starttls,
     /// TLS from the beginning, usually at port 465
@@ -227,9 +227,9 @@ impl Mail {
         }
         if let Some(tls) = self.tls {
             let word = match tls {
-                Tls::Starttls => smtp::Protocol::StartTLS,
-                Tls::Tls => smtp::Protocol::TlsSsl,
-                Tls::None => smtp::Protocol::None,
+                Protected::Starttls => smtp::Protocol::StartTLS,
+                Protected::Tls => smtp::Protocol::TlsSsl,
+                Protected::None => smtp::Protocol::None,
             };
             put("ConnectionProtocol", json!(word.word()));
         }

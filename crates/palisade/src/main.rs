@@ -1,12 +1,13 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`],
-//! [`alert`], [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through [`client`]
-//! and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon elsewhere, where
-//! [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that are meant,
-//! [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`] and
-//! [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes, [`explain`]
-//! tells what messages mean. `demo` and `bench` are programs of their own behind the same name.
+//! [`alert`], [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through
+//! [`client`] and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon
+//! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
+//! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
+//! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
+//! [`explain`] tells what messages mean. `demo` and `bench` are programs of their own behind the
+//! same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 

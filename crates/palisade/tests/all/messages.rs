@@ -3,6 +3,7 @@
 //! A scene is a text. Each line is a command, or a request, behind the name of the message that it
 //! ends with; `ok` if it does what it should. `{…}` stand for what the scene has.
 
+use crate::alert_messages::ALERTS;
 use crate::cli::place::{Place, errors, program, scribble};
 use crate::cli::tasks::{large, paused_scrub};
 use crate::common::place::{Daemon, Place as Site};
@@ -151,56 +152,6 @@ PreconditionFailed GET /redfish/v1 odata-version: 3.0
 /// What only a test beside the code can bring about, or another test of the program does: the
 /// test's file and name, and the messages.
 const ELSEWHERE: &[(&str, &str, &[&str])] = &[
-    (
-        "crates/control/src/alerts_tests.rs",
-        "files_that_can_not_be_read_or_written_are_told_and_left",
-        &["AlertsNotRead", "MailNotWritten"],
-    ),
-    (
-        "crates/control/src/alerts_tests.rs",
-        "what_is_wrong_is_told_and_mailed_once_and_that_it_is_over_too",
-        &["AlertRaised", "AlertCleared", "CriticalAlertRaised"],
-    ),
-    (
-        "crates/control/src/alerts_tests.rs",
-        "more_than_ten_a_minute_are_told_together",
-        &["AlertsTogether"],
-    ),
-    (
-        "crates/redfish/src/alerts/ledger_tests.rs",
-        "what_is_told_is_an_event",
-        &["AlertStands", "CriticalAlertStands", "CriticalAlertsTogether"],
-    ),
-    (
-        "crates/redfish/src/alerts/conditions_tests.rs",
-        "mail_and_webhooks_that_fail_are_told",
-        &["MailNotSent", "MailRefused", "WebhookFails", "EventsDropped"],
-    ),
-    (
-        "crates/redfish/src/alerts/conditions_tests.rs",
-        "what_is_around_the_drives_is_told",
-        &["SensorNotWell", "FanNotWell", "SupplyNotWell"],
-    ),
-    (
-        "crates/redfish/src/alerts/conditions_tests.rs",
-        "a_port_without_link_is_told_if_something_listens_there",
-        &["PortWithoutLink"],
-    ),
-    (
-        "crates/redfish/src/alerts/conditions_tests.rs",
-        "each_reason_of_a_drive_is_one",
-        &["DriveNotWell"],
-    ),
-    (
-        "crates/redfish/src/alerts/conditions_tests.rs",
-        "exports_drives_and_the_daemon_are_told",
-        &["MemoryNotLocked"],
-    ),
-    (
-        "crates/palisade/tests/all/events.rs",
-        "alerts_are_listed_acknowledged_and_tested",
-        &["AlertAcknowledged", "TestNotDelivered"],
-    ),
     (
         "crates/redfish/src/events/between_tests.rs",
         "what_views_differ_by_is_what_was_edited",
@@ -795,7 +746,7 @@ fn every_message_is_provoked() {
     }
     provoked.extend(AT_START.iter().chain(POOR));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (file, test, names) in ELSEWHERE {
+    for (file, test, names) in ELSEWHERE.iter().chain(ALERTS) {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         assert!(text.contains(&format!("fn {test}()")), "{file} has no test {test}");
         for name in *names {

@@ -2,8 +2,8 @@
 //!
 //! - `POST Subscriptions`: `Destination`, `Protocol`, `Context`?, `SubscriptionType`?,
 //!   `EventFormatType`?, `RegistryPrefixes`?, `ResourceTypes`?, `MessageIds`?, `Severities`?,
-//!   `DeliveryRetryPolicy`?, `VerifyCertificate`?, `HttpHeaders`?; of these, with `Protocol` `SMTP`,
-//!   a `Destination` of mail, `Context` and `Severities`
+//!   `DeliveryRetryPolicy`?, `VerifyCertificate`?, `HttpHeaders`?. With `Protocol` `SMTP` a
+//!   `Destination` of mail, and of the others `Context` and `Severities` only
 //! - `PATCH` of a subscription: `Context`?, `DeliveryRetryPolicy`?, `VerifyCertificate`?,
 //!   `HttpHeaders`? `DELETE` and `ResumeSubscription`: nothing.
 //! - `EventService.SubmitTestEvent`: `MessageId`, `Message`?

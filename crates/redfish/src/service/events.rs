@@ -26,11 +26,12 @@ fn types() -> Vec<&'static str> {
     all.into_iter().filter(known).collect()
 }
 
-/// A resource of events; none if it is of something else.
+/// A resource of events or alerts; none if it is of something else.
 pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
     use Resource as R;
     let id = found.id(0);
     match found.route.resource {
+        R::ServiceConditions => Some(alerts::service_conditions(view)),
         R::EventService => Some(service(view)),
         R::Subscriptions => Some(subscriptions(view)),
         R::Subscription => subscription(view, id),

@@ -69,7 +69,6 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
     match found.route.resource {
         R::Versions => Some(root::versions()),
         R::ServiceRoot => Some(root::service_root(view)),
-        R::ServiceConditions => Some(alerts::service_conditions(view)),
         R::Odata => Some(root::odata()),
         R::Systems => Some(machine::systems()),
         R::System => Some(machine::system(view)),
