@@ -241,7 +241,8 @@ fn a_mail_server_that_is_gone_is_an_alert_and_gets_what_waited_when_it_is_back()
         let mut server = MailServer::start(Manner::Works).await;
         alerts.change(settings(server.port)).await.expect("changed");
         assert_eq!(server.subject().await, "[palisade nas1] WARNING: array tank is degraded");
-        until(|| problem(&alerts, &events).is_none()).await;
+        until(|| alerts.inner().recipients.values().all(|own| own.outbox.is_empty())).await;
+        assert_eq!(problem(&alerts, &events), None);
         assert_eq!(follow(&alerts, &events, now + 2, ArrayState::Degraded), ["AlertCleared"]);
         assert!(server.taken.try_recv().is_err());
     });
@@ -375,6 +376,27 @@ fn alerts_what_waits_and_how_mail_is_sent_outlive_the_daemon() {
         let told = follow(&alerts, &events, now + 2, ArrayState::Failed);
         assert_eq!(told, ["AlertCleared", "CriticalAlertRaised"]);
         assert_eq!(alerts.inner().shown.alerts[0].id, "2");
+    });
+}
+
+#[test]
+fn a_daemon_that_is_killed_knows_its_alerts_and_uses_no_identifier_again() {
+    run(async {
+        let place = tempfile::tempdir().expect("a directory");
+        let events = Events::in_memory(None);
+        let (alerts, _) = open(place.path());
+        let now = now();
+        follow(&alerts, &events, now, ArrayState::Degraded);
+        assert!(alerts.write(false).await);
+        // This one is told, and the daemon dies before it is written.
+        follow(&alerts, &events, now + 1, ArrayState::Failed);
+        let told = alerts.inner().shown.alerts[0].id.clone();
+        drop(alerts);
+        let (alerts, _) = open(place.path());
+        assert_eq!(alerts.inner().shown.alerts[0].id, "1");
+        assert_eq!(follow(&alerts, &events, now + 2, ArrayState::Failed), ["CriticalAlertRaised"]);
+        let id = alerts.inner().shown.alerts[0].id.clone();
+        assert!(told == "2" && id.parse::<u64>().is_ok_and(|id| id > 2), "{told}, then {id}");
     });
 }
 
