@@ -22,7 +22,9 @@ use engine::manage::command::TaskAction;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use redfish::change::{self, AccessChange, CertificateChange, Change, EventsChange, JobAction};
+use redfish::change::{
+    self, AccessChange, AlertsChange, CertificateChange, Change, EventsChange, JobAction,
+};
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
 use redfish::messages as say;
@@ -319,16 +321,9 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
-    let change = match change {
-        Change::Access(change) => {
-            return login::change(manager, note.caller, note.request, change).await.map(Done::from);
-        }
-        Change::Certificate(change) => {
-            let done = certificate(manager, change).await;
-            return done.map_err(|error| refused(manager, error));
-        }
-        Change::Events(change) => return events(manager, change).await,
-        change => change,
+    let change = match beside(manager, note, change).await {
+        Ok(done) => return done,
+        Err(change) => change,
     };
     let outcome = act(manager, change.clone(), shown.as_ref()).await;
     match outcome {
@@ -340,6 +335,24 @@ async fn confirm_and_act(
         }
         outcome => outcome.map_err(|error| refused(manager, error)),
     }
+}
+
+/// Carries out what is no change of arrays; gives one of arrays back.
+async fn beside(
+    manager: &Arc<Manager>,
+    note: &Note<'_>,
+    change: Change,
+) -> Result<Result<Done, Refusal>, Change> {
+    let told = |done: Result<Done, Error>| done.map_err(|error| refused(manager, error));
+    Ok(match change {
+        Change::Access(change) => {
+            login::change(manager, note.caller, note.request, change).await.map(Done::from)
+        }
+        Change::Certificate(change) => told(certificate(manager, change).await),
+        Change::Events(change) => events(manager, change).await,
+        Change::Alerts(change) => told(alerts(manager, change, &note.caller.name).await),
+        change => return Err(change),
+    })
 }
 
 /// Whether a change was not carried out as a drive is not the one that was planned.
@@ -430,12 +443,10 @@ async fn act(
             on_drive(manager, change).await
         }
         Change::VerifyLog => verify_log(manager).await,
-        Change::Access(_) | Change::Certificate(_) | Change::Events(_) => Ok(Done::Quietly),
-        Change::FindDrives { paths } => {
-            let ids = manager.find_drives(&paths).await?;
-            let link = |id: &String| told::Link { uri: uri::drive(id) };
-            Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
+        Change::Access(_) | Change::Certificate(_) | Change::Events(_) | Change::Alerts(_) => {
+            Ok(Done::Quietly)
         }
+        Change::FindDrives { paths } => find_drives(manager, &paths).await,
     }
 }
 
@@ -457,6 +468,13 @@ async fn on_drive(manager: &Manager, change: Change) -> Result<Done, Error> {
     }
 }
 
+/// Looks for drives, and says which there are.
+async fn find_drives(manager: &Manager, paths: &[String]) -> Result<Done, Error> {
+    let ids = manager.find_drives(paths).await?;
+    let link = |id: &String| told::Link { uri: uri::drive(id) };
+    Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
+}
+
 /// What is told of a new export.
 fn exported(export: &view::Export, array: &str) -> Done {
     let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
@@ -474,6 +492,26 @@ async fn events(manager: &Manager, change: EventsChange) -> Result<Done, Refusal
         Changed::Made(uri) => Done::Made(uri),
         Changed::Altered(uri) => Done::Changed(uri),
     })
+}
+
+/// Acknowledges an alert, or changes how alerts are told.
+async fn alerts(manager: &Manager, change: AlertsChange, who: &str) -> Result<Done, Error> {
+    let done = match change {
+        AlertsChange::Acknowledge { id } => {
+            let alert = manager.alerts().acknowledge(&id, who)?;
+            let args: [&dyn core::fmt::Display; 2] = [&alert.id, &who];
+            manager.events().tell(&say::ALERT_ACKNOWLEDGED, &args, &alert.of);
+            Done::Quietly
+        }
+        AlertsChange::Test => Done::says(&manager.alerts().test(manager.events(), who).await),
+        AlertsChange::Mail(change) => {
+            manager.alerts().change(change).await?;
+            Done::Changed(uri::EVENT_SERVICE.to_owned())
+        }
+    };
+    // What is read next has it.
+    manager.refresh();
+    Ok(done)
 }
 
 /// Changes the certificate of HTTPS.

@@ -322,6 +322,23 @@ impl Events {
         self.ring.put(vec![Event::new(notice, args, origin)], now());
     }
 
+    /// Alerts are told, at a moment.
+    pub fn tell_all(&self, told: Vec<Event>, now: u64) {
+        self.ring.put(told, now);
+    }
+
+    /// Who is told by mail.
+    pub fn recipients(&self) -> Vec<Subscription> {
+        let mut all = self.webhooks.list();
+        all.retain(Subscription::is_mail);
+        all
+    }
+
+    /// Sends each receiver this event, and tells what came of it.
+    pub async fn probe(&self, event: &Event) -> Vec<(String, Result<(), String>)> {
+        self.webhooks.probe(event).await
+    }
+
     /// Somebody logged in, or was not let in: which, and from where.
     pub fn login(&self, notice: &Notice, account: &str, from: &str) {
         let mut logins = lock(&self.logins);
@@ -398,7 +415,8 @@ impl Events {
         let mut subscriptions = self.webhooks.list();
         subscriptions.extend(lock(&self.streams).values().map(|open| open.subscription.clone()));
         let entries = self.ring.entries();
-        Arc::new(Shown { entries, is_kept: self.is_kept, subscriptions: Arc::new(subscriptions) })
+        let (is_kept, subscriptions) = (self.is_kept, Arc::new(subscriptions));
+        Arc::new(Shown { entries, is_kept, subscriptions, ..Shown::default() })
     }
 
     /// Carries a change out; the URI of what was made or changed.

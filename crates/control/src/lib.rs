@@ -10,7 +10,8 @@
 //!   for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
 //!   daemon takes from its configuration.
-//! - `events`: what came to be, for streams (`watching`), webhooks and the log.
+//! - `events`: what came to be, for streams (`watching`), webhooks and the log. `alerts`: what is
+//!   wrong, and mail of that.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
 //!   and a day after. `changes`: what clients may change.
 //! - `caller`, `peer` and `local`: who asks. `accounts`: who may log in. `login`: who does.
@@ -45,6 +46,7 @@
 mod accounts;
 mod act;
 mod address;
+mod alerts;
 mod answer;
 pub mod around;
 pub mod asking;

@@ -126,7 +126,7 @@ fn roles(resource: Resource, method: Method) -> &'static [Role] {
         }
         (_, R::GenerateCsr | R::ReplaceCertificate) => &[Administrator],
         (_, R::EventService | R::SubmitTestEvent | R::Subscriptions) => &[Administrator],
-        (_, R::Subscription | R::ResumeSubscription) => &[Administrator],
+        (_, R::Subscription | R::ResumeSubscription | R::TestAlerts) => &[Administrator],
         _ => &[Administrator, Operator],
     }
 }

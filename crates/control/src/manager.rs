@@ -8,6 +8,7 @@
 //! - What a running array's drives held before it took them is no array any more.
 
 use crate::accounts::Accounts;
+use crate::alerts::Alerts;
 use crate::asking::{Asking, News};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
@@ -96,6 +97,7 @@ pub struct Manager {
     /// What charts show.
     pub(crate) history: History,
     events: Events,
+    alerts: Arc<Alerts>,
     /// Who may do what on the socket.
     local: Mutex<Arc<Local>>,
     socket: OnceLock<Socket>,
@@ -157,6 +159,7 @@ impl Manager {
             described: watch::Sender::new(Described::default()),
             history: History::default(),
             events: Events::in_memory(None),
+            alerts: Arc::new(Alerts::in_memory()),
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
@@ -197,6 +200,17 @@ impl Manager {
     #[must_use]
     pub fn recalling(self, history: History) -> Self {
         Self { history, ..self }
+    }
+
+    /// Raises these alerts.
+    #[must_use]
+    pub fn alerting(self, alerts: Alerts) -> Self {
+        Self { alerts: Arc::new(alerts), ..self }
+    }
+
+    /// Alerts.
+    pub const fn alerts(&self) -> &Arc<Alerts> {
+        &self.alerts
     }
 
     /// Events.
@@ -325,7 +339,7 @@ impl Manager {
             ..daemon(&self.data, &self.parity, self.memory.clone())
         };
         status.next = next::next(&status, &self.idle(running));
-        for problem in self.events.unkept().into_iter().chain(self.history.problem()) {
+        for problem in self.problems_of_state() {
             let dir = status.state.directory.as_deref().unwrap_or("the state directory");
             let action = format!("make room in {dir}, or repair its file system");
             status.next.push(view::Next { what: problem.clone(), action });
@@ -340,6 +354,13 @@ impl Manager {
         let told = accounts.into_iter().chain(https);
         status.next.extend(told.map(|(what, action)| view::Next { what, action }));
         status
+    }
+
+    /// Why files of the state directory are not written or read, those of accounts, the audit log
+    /// and HTTPS left aside.
+    fn problems_of_state(&self) -> Vec<String> {
+        let all = [self.events.unkept(), self.alerts.unkept(), self.history.problem()];
+        all.into_iter().flatten().collect()
     }
 
     /// What is known beside what is shown, while these arrays run.

@@ -20,7 +20,7 @@ use crate::next;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
-use redfish::view::{Error, KnownDrive, Server, View};
+use redfish::view::{Error, KnownDrive, Server, Shown, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,8 +48,12 @@ impl Manager {
         told.jobs.forget(now);
         let mut view = self.compose(&told, now);
         let before = self.view();
+        view.events = before.events.clone();
+        let (alerts, told) = self.alerts().follow(&view, *self.ending.borrow());
+        view.alerts = alerts;
         self.events().follow(&before, &view);
-        view.events = self.events().shown();
+        self.events().tell_all(told, now);
+        view.events = self.shown_events();
         self.snapshot.put(view);
         self.history.see(&before, &self.view());
         is_current
@@ -59,10 +63,15 @@ impl Manager {
     pub(crate) fn refresh_events(&self) {
         // Held to the end, as above.
         let _told = self.snapshot.told();
-        let (view, events) = (self.view(), self.events().shown());
+        let (view, events) = (self.view(), self.shown_events());
         if view.events != events {
             self.snapshot.put(View { events, ..View::clone(&view) });
         }
+    }
+
+    /// What can be shown of events, and of mail.
+    fn shown_events(&self) -> Arc<Shown> {
+        self.alerts().complete(self.events().shown())
     }
 
     fn compose(&self, told: &Told, now: u64) -> View {

@@ -46,6 +46,13 @@ fn least(method: Method, uri: &str) -> Least {
         | (Method::Delete, "/TaskService/TaskMonitors/{TaskMonitor}")
         | (Method::Patch, "/AccountService/Accounts/{ManagerAccount}")
         | (Method::Get, _) => Least::ReadOnly,
+        // To have seen an alert is an operator's work; to write to people is not.
+        (Method::Post, "/ServiceConditions/Actions/Oem/PalisadeServiceConditions.Acknowledge") => {
+            Least::Operator
+        }
+        (Method::Post, "/ServiceConditions/Actions/Oem/PalisadeServiceConditions.Test") => {
+            Least::Administrator
+        }
         _ if STORAGE.contains(&of) => Least::Operator,
         _ if DAEMON.contains(&of) => Least::Administrator,
         _ => panic!("say here who may {method:?} {uri}"),

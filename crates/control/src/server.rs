@@ -14,6 +14,7 @@
 
 use crate::accounts::{self, Accounts};
 use crate::address;
+use crate::alerts::{self, Alerts};
 use crate::answer;
 use crate::audit::{self, Audit};
 use crate::config::Config;
@@ -130,11 +131,13 @@ async fn run(
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let (state, accounts, audit) = keep(config.state.as_deref()).await;
     let (events, history) = (tell(state.as_ref()).await, recall(state.as_ref(), OPENS).await);
+    let alerts = alert(state.as_ref()).await;
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
         .keeping(state, accounts, audit)
         .reading(config.sysfs())
         .telling(events)
-        .recalling(history);
+        .recalling(history)
+        .alerting(alerts);
     manager.set_socket(own_socket);
     configure(&manager, &config);
     report(manager.accounts().problem().map(|own| own.what).as_slice());
@@ -189,11 +192,13 @@ async fn write_last(manager: &Manager) {
     manager.audit().close();
     manager.events().close().await;
     manager.history.close().await;
+    manager.alerts().close().await;
 }
 
 /// Serves clients on the socket and by HTTPS, and webhooks.
 fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<()>; 2] {
     manager.events().start();
+    manager.alerts().start();
     let answer = {
         let manager = manager.clone();
         move |asked| {
@@ -331,6 +336,24 @@ async fn recall(state: Option<&Arc<State>>, opens: Duration) -> History {
         Err(error) => {
             report(core::slice::from_ref(&error));
             History::in_memory(Some(&error.error))
+        }
+    }
+}
+
+/// Opens what the state directory keeps of alerts. Without it they are raised all the same.
+async fn alert(state: Option<&Arc<State>>) -> Alerts {
+    let Some(state) = state.cloned() else { return Alerts::in_memory() };
+    let failed = |why: &dyn Display| Error::new(&say::ALERTS_NOT_READ, &[why]);
+    let own = state.clone();
+    match within(OPENS, failed, move || Ok(alerts::kept::read(&own))).await {
+        Ok(found) => {
+            let (alerts, problems) = Alerts::kept(state, found);
+            report(&problems);
+            alerts
+        }
+        Err(error) => {
+            report(&[error]);
+            Alerts::in_memory()
         }
     }
 }

@@ -45,10 +45,27 @@ pub const HISTORY: &str = "history.bin";
 /// The file of the past that could not be used.
 pub const HISTORY_ASIDE: &str = "history-aside.bin";
 
+/// The file of alerts.
+pub const ALERTS: &str = "alerts.json";
+
+/// The file that says how mail is sent, with the password.
+pub const MAIL: &str = "mail.json";
+
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 9] =
-    [LOCK, ACCOUNTS, CERTIFICATE, REQUESTED, EVENTS, SUBSCRIPTIONS, HISTORY, HISTORY_ASIDE, HEALTH];
+const FILES: [&str; 11] = [
+    LOCK,
+    ACCOUNTS,
+    CERTIFICATE,
+    REQUESTED,
+    EVENTS,
+    SUBSCRIPTIONS,
+    HISTORY,
+    HISTORY_ASIDE,
+    HEALTH,
+    ALERTS,
+    MAIL,
+];
 
 /// What the name of a file that is being written ends with.
 const NEW: &str = ".new";

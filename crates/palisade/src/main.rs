@@ -1,16 +1,18 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
 //! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`],
-//! [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through [`client`]
-//! and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon elsewhere, where
-//! [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that are meant,
-//! [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`] and
-//! [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes, [`explain`]
-//! tells what messages mean. `demo` and `bench` are programs of their own behind the same name.
+//! [`alert`], [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through
+//! [`client`] and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon
+//! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
+//! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
+//! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
+//! [`explain`] tells what messages mean. `demo` and `bench` are programs of their own behind the
+//! same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
 mod account;
+mod alert;
 mod array;
 mod audit;
 mod bench;
@@ -96,6 +98,9 @@ enum Command {
     /// Manage accounts, which may log in over the network
     #[command(subcommand)]
     Account(account::Command),
+    /// List what is wrong, acknowledge it, and say who is told of it
+    #[command(subcommand)]
+    Alert(alert::Command),
     /// Read and verify the audit log: who changed what
     #[command(subcommand)]
     Audit(audit::Command),
@@ -161,6 +166,7 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
     let outcome = runtime.block_on(async {
         match command {
             Command::Array(command) => return array::run(command, client).await,
+            Command::Alert(command) => return alert::run(command, client).await,
             Command::Audit(command) => return audit::run(command, client).await,
             Command::Status(arguments) => status::run(arguments, client).await?,
             Command::Account(command) => account::run(command, client).await?,
@@ -204,6 +210,8 @@ mod tests {
         "audit list",
         "audit verify",
         "account list",
+        "alert list",
+        "alert test",
         "bench api",
         "bench array",
         "bench nvme-tcp",

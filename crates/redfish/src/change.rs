@@ -8,6 +8,7 @@
 //! the actions of a job, take nothing.
 
 mod access;
+mod alerts;
 pub mod bodies;
 mod certificate;
 mod create;
@@ -19,6 +20,7 @@ mod tree;
 mod words;
 
 pub use access::{AccessChange, AccountChange, NewAccount};
+pub use alerts::{AlertsChange, MailChange};
 pub use events::{EventsChange, NewSubscription, SubscriptionChange};
 
 use crate::error::Refusal;
@@ -133,6 +135,8 @@ pub enum Change {
     Certificate(CertificateChange),
     /// Changes who is told of events.
     Events(EventsChange),
+    /// Acknowledges an alert, or changes how alerts are told.
+    Alerts(AlertsChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -172,6 +176,7 @@ impl Change {
             | Self::VerifyLog
             | Self::Certificate(_)
             | Self::Events(_)
+            | Self::Alerts(_)
             | Self::Access(_) => false,
         }
     }
@@ -200,6 +205,7 @@ impl Change {
             | Self::VerifyLog
             | Self::Certificate(_)
             | Self::Events(_)
+            | Self::Alerts(_)
             | Self::Access(_) => None,
         }
     }
@@ -243,6 +249,11 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         let change = change?;
         fields.end()?;
         return Ok(Change::Events(change));
+    }
+    if let Some(change) = alerts::parse(view, found.route.resource, method, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Alerts(change));
     }
     if let Some(change) = certificate::parse(found.route.resource, &mut fields) {
         let change = change?;
@@ -305,6 +316,8 @@ pub fn with_names(view: &View, error: Error) -> Error {
 /// The name of an action, as resources have it under `Actions`.
 pub const fn action_name(resource: Resource) -> Option<&'static str> {
     Some(match resource {
+        Resource::Acknowledge => "PalisadeServiceConditions.Acknowledge",
+        Resource::TestAlerts => "PalisadeServiceConditions.Test",
         Resource::FindDrives => "PalisadeStorage.FindDrives",
         Resource::Stop => "PalisadeStoragePool.Stop",
         Resource::Assemble => "PalisadeStoragePool.Assemble",
@@ -450,4 +463,4 @@ fn job(
 
 #[cfg(test)]
 #[path = "change_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,7 @@
 //!
 //! - [`between`]: what came to be between two views.
 //! - [`filter`]: which events a stream or a subscription wants.
-//! - [`receiver`]: where webhooks go.
+//! - [`receiver`]: where webhooks go. [`smtp`]: how mail of alerts goes.
 //!
 //! Invariants
 //! - An event's identifier is greater than that of any event before it, over restarts, too.
@@ -14,6 +14,7 @@ mod between;
 pub mod filter;
 mod health;
 pub mod receiver;
+pub mod smtp;
 
 use crate::dates;
 use crate::messages::{self, Notice, Severity};
@@ -272,6 +273,8 @@ pub struct Standing {
     pub delivered: u64,
     /// Events that were never delivered, as more came than are kept.
     pub dropped: u64,
+    /// When that was last found since the daemon's start, in seconds since 1970.
+    pub dropped_at: Option<u64>,
 }
 
 /// Who is told of events: a receiver, or a client's stream.
@@ -298,6 +301,16 @@ impl Subscription {
     pub fn is_stream(&self) -> bool {
         self.destination.is_empty()
     }
+
+    /// Whether it is a recipient of mail, who is told of alerts.
+    pub fn is_mail(&self) -> bool {
+        smtp::recipient(&self.destination).is_some()
+    }
+
+    /// The address of a recipient of mail; empty for others.
+    pub fn recipient(&self) -> &str {
+        smtp::recipient(&self.destination).unwrap_or_default()
+    }
 }
 
 /// Events and subscriptions, as far as they are at hand.
@@ -309,6 +322,8 @@ pub struct Shown {
     pub is_kept: bool,
     /// Who is told of events.
     pub subscriptions: Arc<Vec<Subscription>>,
+    /// How mail is sent.
+    pub mail: Arc<smtp::Mail>,
 }
 
 impl Shown {
@@ -330,6 +345,7 @@ impl Shown {
             entries: Arc::new(entries),
             is_kept: self.is_kept,
             subscriptions: Arc::new(subscriptions),
+            mail: self.mail.clone(),
         }
     }
 

@@ -418,6 +418,9 @@ pub struct Alert {
     pub message: String,
     /// How grave it is.
     pub severity: Health,
+    /// What stands for `%1` and so on in the message's text.
+    #[serde(skip)]
+    pub args: Vec<String>,
     /// What is wrong, one line.
     pub what: String,
     /// What to do, one line.

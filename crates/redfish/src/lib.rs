@@ -3,7 +3,7 @@
 //! - [`view`]: what the daemon knows, in the words of the product: what resources are made of, and
 //!   what the command line prints.
 //! - [`access`]: accounts, sessions and roles. [`counters`]: what was counted.
-//! - [`told`]: what changes are answered.
+//! - [`alerts`]: what is wrong, since when, and who was told. [`told`]: what changes are answered.
 //! - [`routes`]: which URIs there are. [`error`]: why something was not done. [`messages`]: all
 //!   that can be said then.
 //! - [`service`]: the resources, made of the view. [`oem`]: what Redfish lacks. [`read`]: the view,
@@ -28,6 +28,7 @@
 )]
 
 pub mod access;
+pub mod alerts;
 pub mod change;
 pub mod counters;
 pub mod dates;

@@ -14,8 +14,8 @@ use crate::messages::{self, PREFIX};
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
-    Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap, Server,
-    SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
+    Alert, Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap,
+    Server, SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
 };
 use serde_json::Value;
 
@@ -332,4 +332,36 @@ fn number(resource: &Value, pointer: &str) -> Result<u64, Error> {
 
 fn moment(resource: &Value, pointer: &str) -> Result<u64, Error> {
     dates::seconds(&text(resource, pointer)?).ok_or_else(|| lacks(resource, pointer))
+}
+
+/// The alerts of the service's conditions.
+pub fn alerts(resource: &Value) -> Result<Vec<Alert>, Error> {
+    let own: oem::ServiceConditions = oem::of(resource)?;
+    let conditions = resource.get("Conditions").and_then(Value::as_array);
+    let conditions = conditions.ok_or_else(|| lacks(resource, "/Conditions"))?;
+    if conditions.len() != own.alerts.len() {
+        return Err(lacks(resource, "/Oem/Palisade/Alerts"));
+    }
+    conditions.iter().zip(own.alerts).map(|(condition, own)| alert(condition, own)).collect()
+}
+
+fn alert(condition: &Value, own: oem::Alert) -> Result<Alert, Error> {
+    let severity = text(condition, "/Severity")?;
+    let severity =
+        messages::Severity::of(&severity).ok_or_else(|| lacks(condition, "/Severity"))?;
+    let message = text(condition, "/MessageId")?;
+    let args = condition.get("MessageArgs").and_then(Value::as_array).into_iter().flatten();
+    let at = own.acknowledged_time.as_deref().and_then(dates::seconds);
+    Ok(Alert {
+        id: own.id,
+        message: message.strip_prefix(PREFIX).unwrap_or(&message).to_owned(),
+        args: args.filter_map(Value::as_str).map(str::to_owned).collect(),
+        severity: severity.into(),
+        what: text(condition, "/Message")?,
+        action: text(condition, "/Resolution")?,
+        of: own.resource,
+        name: own.name,
+        raised: moment(condition, "/Timestamp")?,
+        acknowledged: at.map(|at| (at, own.acknowledged_by.unwrap_or_default())),
+    })
 }

@@ -75,7 +75,10 @@ fn a_view_comes_back() {
         // Of the logs, of accounts and of HTTPS a client reads what it wants.
         let (log, access) = (view.log.clone(), view.access.clone());
         let (https, events) = (view.https.clone(), view.events.clone());
-        let back = View { log, access, https, events, surroundings, ..back };
+        let alerts = read::alerts(&get(&view, uri::SERVICE_CONDITIONS));
+        assert_eq!(alerts.as_ref(), Ok(&view.alerts.alerts), "seed {seed}");
+        let alerts = view.alerts.clone();
+        let back = View { log, access, https, events, alerts, surroundings, ..back };
         assert_eq!(back, view, "seed {seed}");
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");

@@ -67,6 +67,10 @@ pub enum Privilege {
 pub enum Resource {
     Versions,
     ServiceRoot,
+    ServiceConditions,
+    ConditionsActionInfo,
+    Acknowledge,
+    TestAlerts,
     Odata,
     Metadata,
     OpenApi,
@@ -270,7 +274,7 @@ const SUBSCRIBE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureManage
 const SUBSCRIPTION: &[(Method, Privilege)] =
     &[(Get, Login), (Patch, ConfigureManager), (Delete, ConfigureManager)];
 const MONITOR: &[(Method, Privilege)] = &[(Get, Login), (Delete, Login)];
-const SESSION_SERVICE: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
+const SET: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureManager)];
 const SESSIONS: &[(Method, Privilege)] = &[(Get, Login), (Post, Nobody)];
 const SESSION: &[(Method, Privilege)] = &[(Get, ConfigureSelf), (Delete, ConfigureSelf)];
 
@@ -287,6 +291,12 @@ const fn row(
 macro_rules! under {
     (root $tail:literal) => {
         concat!("/redfish/v1", $tail)
+    };
+    (conditions $tail:literal) => {
+        concat!("/redfish/v1/ServiceConditions", $tail)
+    };
+    (alerts $tail:literal) => {
+        concat!("/redfish/v1/ServiceConditions/Actions/Oem/PalisadeServiceConditions.", $tail)
     };
     (storage $tail:literal) => {
         concat!("/redfish/v1/Systems/local/Storage/palisade", $tail)
@@ -332,6 +342,20 @@ pub const ROUTES: &[Route] = &{
     [
         row("/redfish", R::Versions, "", OPEN),
         row(under!(root ""), R::ServiceRoot, "#ServiceRoot.v1_21_0.ServiceRoot", OPEN),
+        row(
+            under!(conditions ""),
+            R::ServiceConditions,
+            "#ServiceConditions.v1_0_1.ServiceConditions",
+            READ,
+        ),
+        row(
+            under!(conditions "/ActionInfo/{Action}"),
+            R::ConditionsActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
+        row(under!(alerts "Acknowledge"), R::Acknowledge, "", ACT),
+        row(under!(alerts "Test"), R::TestAlerts, "", MANAGE),
         row(under!(root "/odata"), R::Odata, "", OPEN),
         row(under!(root "/$metadata"), R::Metadata, "", OPEN),
         row(under!(root "/openapi.json"), R::OpenApi, "", OPEN),
@@ -643,7 +667,7 @@ pub const ROUTES: &[Route] = &{
             under!(root "/SessionService"),
             R::SessionService,
             "#SessionService.v1_2_0.SessionService",
-            SESSION_SERVICE,
+            SET,
         ),
         row(
             under!(root "/SessionService/Sessions"),
@@ -657,7 +681,7 @@ pub const ROUTES: &[Route] = &{
             "#Session.v1_8_0.Session",
             SESSION,
         ),
-        row(under!(event ""), R::EventService, "#EventService.v1_12_0.EventService", READ),
+        row(under!(event ""), R::EventService, "#EventService.v1_12_0.EventService", SET),
         row(under!(event "/SSE"), R::EventStream, "", READ),
         row(
             under!(event "/ActionInfo/{Action}"),

@@ -4,6 +4,7 @@
 pub mod hardware;
 
 use crate::access::{Role, Session};
+use crate::events::smtp::{Authentication, Mail, Plain, Protocol};
 use crate::events::{Event, Policy, Standing, Subscription};
 use crate::view::*;
 use std::sync::Arc;
@@ -139,7 +140,7 @@ pub fn view(seed: u64) -> View {
         counters: Arc::default(),
         events: Arc::new(events(random)),
         surroundings,
-        alerts: Arc::default(),
+        alerts: Arc::new(Alerts { alerts: random.several(3, alert) }),
     }
 }
 
@@ -171,7 +172,9 @@ fn events(random: &mut Random) -> Shown {
     let subscriptions = random.several(3, |random, _| Subscription {
         id: random.uuid(),
         context: random.maybe(Random::text),
-        destination: random.pick(&["https://receiver.example/a", ""]).to_owned(),
+        destination: random
+            .pick(&["https://receiver.example/a", "mailto:ana@example.org", ""])
+            .to_owned(),
         verify: random.chance(),
         policy: random.pick(&Policy::ALL),
         standing: Standing {
@@ -179,11 +182,47 @@ fn events(random: &mut Random) -> Shown {
             is_suspended: random.chance(),
             delivered: random.number(),
             dropped: random.number(),
+            dropped_at: random.maybe(Random::moment),
         },
         ..Subscription::default()
     });
     let entries = Arc::new(entries.into());
-    Shown { entries, is_kept: random.chance(), subscriptions: Arc::new(subscriptions) }
+    let (is_kept, mail) = (random.chance(), Arc::new(mail(random)));
+    Shown { entries, is_kept, subscriptions: Arc::new(subscriptions), mail }
+}
+
+fn mail(random: &mut Random) -> Mail {
+    Mail {
+        plain: Plain {
+            is_enabled: random.chance(),
+            server: random.pick(&["", "mail.example", "::1"]).to_owned(),
+            port: random.below(1 << 16) as u16,
+            from: random.pick(&["", "palisade@example.org"]).to_owned(),
+            protocol: random.pick(&Protocol::ALL),
+            authentication: random.pick(&Authentication::ALL),
+            user: random.pick(&["", "palisade"]).to_owned(),
+        },
+        has_password: random.chance(),
+        server: "mail.example:25".to_owned(),
+        problem: random.maybe(Random::text),
+    }
+}
+
+fn alert(random: &mut Random, number: u64) -> Alert {
+    let text = random.text();
+    let degraded = crate::messages::ARRAY_DEGRADED;
+    Alert {
+        id: (number + 1).to_string(),
+        message: degraded.name.to_owned(),
+        args: vec![text.clone()],
+        severity: random.pick(&[Health::Warning, Health::Critical]),
+        what: degraded.text(core::slice::from_ref(&text)),
+        action: degraded.advice(core::slice::from_ref(&text)),
+        of: random.pick(&[crate::service::uri::MANAGER, "/redfish/v1/gone"]).to_owned(),
+        name: text,
+        raised: random.moment(),
+        acknowledged: random.maybe(|random| (random.moment(), random.text())),
+    }
 }
 
 fn log(random: &mut Random) -> Log {

@@ -49,7 +49,7 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 17] = [
+const OWN: [Own; 18] = [
     own::<oem::Chassis>(),
     own::<oem::Connection>(),
     own::<oem::Drive>(),
@@ -63,6 +63,7 @@ const OWN: [Own; 17] = [
     own::<oem::Manager>(),
     own::<oem::ManagerAccount>(),
     own::<oem::MetricReport>(),
+    own::<oem::ServiceConditions>(),
     ("Storage", None),
     own::<oem::StoragePool>(),
     own::<oem::Volume>(),

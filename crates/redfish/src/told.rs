@@ -7,6 +7,7 @@
 //! | DELETE of a pool whose records may come back | 200, [`Left`] |
 //! | `PalisadeDrive.Wipe` | 200, [`Wiped`] |
 //! | `PalisadeStorage.FindDrives` | 200, [`Found`] |
+//! | `PalisadeServiceConditions.Test` | 200, [`Tested`] |
 //! | `CertificateService.GenerateCSR` | 200, [`CertificateRequest`] |
 //! | `PalisadeLogService.Verify` | 200, [`Verified`] |
 
@@ -257,4 +258,25 @@ impl From<Verified> for view::Verified {
     fn from(Verified { lines, first, last, breaks }: Verified) -> Self {
         Self { lines, first, last, breaks }
     }
+}
+
+/// What came of a test of who is told of alerts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Tested {
+    /// Recipients of mail, and receivers.
+    pub recipients: Vec<TestedOne>,
+}
+
+/// What came of a test of one of them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TestedOne {
+    /// The URI, of a receiver without its path.
+    pub destination: String,
+    /// Whether it took the test.
+    pub delivered: bool,
+    /// Why it did not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
 }

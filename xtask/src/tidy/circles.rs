@@ -68,6 +68,8 @@ const ROWS: &Rows = &[
             &["events/client", "events/ring"],
             &["events/kept", "events/webhooks"],
             &["events"],
+            &["alerts/kept", "alerts/mail"],
+            &["alerts"],
             &["accounts", "audit", "confirm", "tasks"],
             &["plan"],
             &["claims", "manager"],

@@ -25,15 +25,16 @@
 use super::client::{Client, Failure};
 use super::ring::{Batch, Place, Ring};
 use crate::lock::lock;
-use crate::snapshot::random_uuid;
+use crate::snapshot::{now, random_uuid};
 use crate::state::{SUBSCRIPTIONS as FILE, State};
 use hyper::body::Bytes;
 use redfish::access::Secret;
 use redfish::change::{NewSubscription, SubscriptionChange};
 use redfish::events::filter::{Subject, Wanted};
-use redfish::events::receiver::{Header, Receiver};
+use redfish::events::receiver::{Header, Receiver, shortened};
 use redfish::events::{
     ATTEMPTS, Event, INTERVAL_SECONDS, Policy, SUBSCRIPTIONS_MOST, Standing, Subscription, payload,
+    smtp,
 };
 use redfish::messages::{self as say, Severity};
 use redfish::view::Error;
@@ -42,7 +43,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 /// The version of the file.
@@ -130,6 +131,11 @@ impl Kept {
         }
     }
 
+    /// Whether it is a recipient of mail: that is sent elsewhere, of alerts.
+    fn is_mail(&self) -> bool {
+        smtp::recipient(&self.destination).is_some()
+    }
+
     fn wants(&self) -> Wanted {
         Wanted {
             registries: self.registries.clone(),
@@ -157,6 +163,8 @@ struct Own {
     place: Place,
     /// Why the last delivery failed.
     problem: Option<String>,
+    /// When it was last found that it missed some.
+    dropped_at: Option<u64>,
     /// Somebody changes or resumes it.
     changed: Arc<Notify>,
     task: Option<JoinHandle<()>>,
@@ -167,12 +175,22 @@ struct Own {
 impl Own {
     fn new(kept: Kept, ring: &Ring) -> Self {
         let (place, has_missed) = ring.place_after(kept.progress.taken);
-        let (problem, changed, task) = Default::default();
+        let (problem, dropped_at, changed, task) = Default::default();
         let written = kept.progress;
-        let mut own = Self { kept, place, problem, changed, task, written };
+        let mut own = Self { kept, place, problem, dropped_at, changed, task, written };
         // How many is not known.
-        own.kept.progress.dropped = own.kept.progress.dropped.saturating_add(has_missed.into());
+        own.missed(has_missed.into());
         own
+    }
+
+    /// It is never told so many events.
+    fn missed(&mut self, count: u64) {
+        // Mail is of alerts, not of the ring's events.
+        if count > 0 && !self.kept.is_mail() {
+            let dropped = &mut self.kept.progress.dropped;
+            *dropped = dropped.saturating_add(count);
+            self.dropped_at = Some(now());
+        }
     }
 
     /// Counts what has fallen out of the ring. Answers with what comes next.
@@ -180,9 +198,8 @@ impl Own {
         let batch = ring.after(self.place, most);
         if batch.missed > 0 {
             self.place = self.place.saturating_add(batch.missed);
-            let progress = &mut self.kept.progress;
-            progress.taken = ring.id_before(self.place);
-            progress.dropped = progress.dropped.saturating_add(batch.missed);
+            self.kept.progress.taken = ring.id_before(self.place);
+            self.missed(batch.missed);
         }
         batch
     }
@@ -268,7 +285,7 @@ impl Webhooks {
 
     /// Begins to deliver.
     pub fn start(self: &Arc<Self>) {
-        for (id, own) in self.all().iter_mut() {
+        for (id, own) in self.all().iter_mut().filter(|(_, own)| !own.kept.is_mail()) {
             own.task.get_or_insert_with(|| self.task(id));
         }
         let own = Arc::downgrade(self);
@@ -292,7 +309,9 @@ impl Webhooks {
     /// Whether each receiver has all that it is to be told, or can't be told it.
     pub fn is_idle(&self) -> bool {
         let end = self.ring.end();
-        let is_idle = |own: &Own| own.place >= end || own.kept.suspended || own.problem.is_some();
+        let is_idle = |own: &Own| {
+            own.place >= end || own.kept.suspended || own.problem.is_some() || own.kept.is_mail()
+        };
         self.all().values().all(is_idle)
     }
 
@@ -328,9 +347,29 @@ impl Webhooks {
                 is_suspended: own.kept.suspended,
                 delivered: own.kept.progress.delivered,
                 dropped: own.kept.progress.dropped,
+                dropped_at: own.dropped_at,
             },
         };
         self.all().values().map(one).collect()
+    }
+
+    /// Sends each receiver this event, and tells what came of it: by receiver, shortened.
+    pub async fn probe(self: &Arc<Self>, event: &Event) -> Vec<(String, Result<(), String>)> {
+        let all: Vec<Kept> = self.all().values().map(|own| own.kept.clone()).collect();
+        let mut probes = JoinSet::new();
+        for kept in all.into_iter().filter(|kept| !kept.is_mail()) {
+            let body = Bytes::from(payload(kept.context.as_deref(), [event]).to_string());
+            let own = self.clone();
+            probes.spawn(async move {
+                let sent = match Receiver::read(&kept.destination) {
+                    Some(to) => own.client.post(&to, kept.verify, &kept.headers(), body).await,
+                    None => Err(Failure::from("its URI can't be read".to_owned())),
+                };
+                let sent = sent.map_err(|failure| failure.why);
+                (shortened(&kept.destination).to_owned(), sent)
+            });
+        }
+        probes.join_all().await
     }
 
     /// Whether there is one of this identifier.
@@ -444,7 +483,7 @@ impl Webhooks {
         for kept in next {
             let Some(own) = all.get_mut(&kept.id) else {
                 let mut own = Own::new(kept, &self.ring);
-                own.task = Some(self.task(&own.kept.id));
+                own.task = (!own.kept.is_mail()).then(|| self.task(&own.kept.id));
                 all.insert(own.kept.id.clone(), own);
                 continue;
             };
@@ -487,8 +526,7 @@ impl Webhooks {
                 if most == 1 {
                     self.note(id, |own| {
                         own.took(&batch);
-                        let dropped = &mut own.kept.progress.dropped;
-                        *dropped = dropped.saturating_add(1);
+                        own.missed(1);
                     });
                 }
                 most = 1;

@@ -342,3 +342,48 @@ fn a_webhook_is_told_after_failures_and_after_a_restart() {
     assert!(!said.contains("hidden"), "{said}");
     daemon.stop();
 }
+
+/// The alert of a message; none if none stands.
+fn alert(daemon: &Daemon, message: &str) -> Option<Value> {
+    let all = daemon.call(&["alert", "list"]);
+    let all = all["alerts"].as_array().expect("alerts").clone();
+    all.into_iter().find(|own| own["message"] == message)
+}
+
+#[test]
+fn alerts_are_listed_acknowledged_and_tested() {
+    let mut place = place("events: alerts");
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let mut stream = Stream::open(&place, "", "");
+    daemon.create("tank", "1", &drives[..2], &[]);
+    daemon.call(&["array", "fail", "tank", "--drive", "slot:0"]);
+    stream.until("CriticalAlertRaised");
+    let degraded = alert(&daemon, "ArrayDegraded").expect("it is degraded");
+    let out = alert(&daemon, "DriveOut").expect("a drive is out");
+    assert_eq!((&degraded["severity"], &out["severity"]), (&json!("warning"), &json!("critical")));
+    assert!(out["do"].as_str().is_some_and(|text| text.contains("array replace tank")), "{out}");
+    let conditions = get(&place, "/redfish/v1/ServiceConditions");
+    assert_eq!(conditions["HealthRollup"], "Critical");
+    let pool = get(&place, degraded["of"].as_str().expect("a URI"));
+    assert_eq!(pool["Status"]["Conditions"][0]["MessageId"], "Palisade.1.0.ArrayDegraded");
+    let id = degraded["id"].as_str().expect("an identifier").to_owned();
+    daemon.call(&["alert", "ack", &id]);
+    stream.until("AlertAcknowledged");
+    daemon.stop();
+    let daemon = Daemon::start(&place, 1);
+    let again = alert(&daemon, "ArrayDegraded").expect("it is degraded");
+    assert_eq!((&again["id"], again["acknowledged"].is_array()), (&json!(id), true));
+    let mut stream = Stream::open(&place, "", "");
+    daemon.call(&["array", "replace", "tank", "--slot", "0", "--with", &drives[2]]);
+    while alert(&daemon, "ArrayDegraded").is_some() {
+        stream.until("AlertCleared");
+    }
+    assert_eq!(daemon.call(&["alert", "test"])["recipients"], json!([]));
+    let new = json!({"Protocol": "Redfish", "Destination": "http://127.0.0.1:9/secret"});
+    let made = ask(&place, "POST", &format!("{SERVICE}/Subscriptions"), &new);
+    assert_eq!(made.status, 201, "{made:?}");
+    let said = daemon.refused(&["alert", "test"]);
+    assert!(said.contains("TestNotDelivered") && !said.contains("secret"), "{said}");
+    daemon.stop();
+}

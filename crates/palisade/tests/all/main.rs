@@ -3,6 +3,7 @@
 mod common;
 
 mod account;
+mod alert_messages;
 mod audit;
 mod bench;
 mod cli;

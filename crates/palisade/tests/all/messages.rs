@@ -3,6 +3,7 @@
 //! A scene is a text. Each line is a command, or a request, behind the name of the message that it
 //! ends with; `ok` if it does what it should. `{…}` stand for what the scene has.
 
+use crate::alert_messages::ALERTS;
 use crate::cli::place::{Place, errors, program, scribble};
 use crate::cli::tasks::{large, paused_scrub};
 use crate::common::place::{Daemon, Place as Site};
@@ -42,6 +43,7 @@ ArrayRunning array assemble data
 NoVolume volume delete data/none --yes
 NoExport export delete data:9
 NoExportId export delete 9
+NoAlert alert ack 0
 NoTaskId task pause none
 NoTask task pause data:scrub
 DriveInUse --socket {dir}/none drive wipe {0} --yes
@@ -766,7 +768,7 @@ fn every_message_is_provoked() {
     }
     provoked.extend(AT_START.iter().chain(POOR));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (file, test, names) in ELSEWHERE {
+    for (file, test, names) in ELSEWHERE.iter().chain(ALERTS) {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         assert!(text.contains(&format!("fn {test}()")), "{file} has no test {test}");
         for name in *names {

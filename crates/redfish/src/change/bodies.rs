@@ -6,8 +6,11 @@
 //!
 //! Invariant: a method that takes one of several forms of body has a row for each.
 
+mod smtp;
+
 use crate::change::{action_name, certificate, events};
 use crate::routes::{Method, Resource};
+use smtp::SMTP;
 
 /// What a property takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +27,10 @@ pub enum Takes {
     Truth,
     /// An `http` or `https` URI.
     Uri,
+    /// An address of mail, or an empty text.
+    Address,
+    /// A `mailto` URI of one address.
+    MailUri,
     /// Headers of HTTP: a list of objects, each property of which is one. No refusal tells them.
     Headers,
     /// A link to a resource of this kind.
@@ -230,6 +237,35 @@ const VERIFY: Property = may(
 const HEADERS: Property =
     may("HttpHeaders", Takes::Headers, "Headers that are sent with each request.");
 
+const SUBSCRIPTION_TYPE: Property = may(
+    "SubscriptionType",
+    Takes::Word("SubscriptionType", &[("RedfishEvent", "What is told is sent there.")]),
+    "How events are delivered.",
+);
+
+const EVENT_FORMAT: Property = may(
+    "EventFormatType",
+    Takes::Word("EventFormatType", &[("Event", "Events.")]),
+    "What is delivered.",
+);
+
+const SEVERITIES: Property = may(
+    "Severities",
+    Takes::List(
+        &Takes::Word(
+            "Severity",
+            &[
+                ("OK", "As it should be."),
+                ("Warning", "Somebody should see to it."),
+                ("Critical", "Somebody must see to it now."),
+            ],
+        ),
+        0,
+        events::MOST,
+    ),
+    "How grave; all if absent.",
+);
+
 const EVENT_TEXTS: Takes = Takes::List(&Takes::Text, 0, events::MOST);
 
 const CONNECTION_TYPE: Property = may(
@@ -256,6 +292,16 @@ const FAIL: &str = "Takes a drive out of service. Either Drive or Slot must be g
 
 /// All of them, in the order of the routes.
 pub const BODIES: &[Body] = &[
+    act(
+        Resource::Acknowledge,
+        "Notes that somebody has seen an alert. It is not told again until it is graver or over.",
+        &[must("Id", Takes::Text, "The alert's identifier.")],
+    ),
+    act(
+        Resource::TestAlerts,
+        "Sends a message to each recipient of mail and each receiver, and tells what came of it.",
+        &[],
+    ),
     act(
         Resource::FindDrives,
         "Looks for drives that the configuration names, and at further paths.",
@@ -583,9 +629,34 @@ pub const BODIES: &[Body] = &[
         ],
     ),
     body(
+        Method::Patch,
+        Resource::EventService,
+        "",
+        "Changes how mail of alerts is sent. An empty text takes away what is there.",
+        &[must("SMTP", Takes::Object(SMTP), "How mail is sent.")],
+    ),
+    body(
         Method::Post,
         Resource::Subscriptions,
-        "",
+        "mail",
+        "Has a recipient told of alerts by mail. Whether mail arrives is not tried first.",
+        &[
+            must("Destination", Takes::MailUri, "The recipient: `mailto:` and an address."),
+            must(
+                "Protocol",
+                Takes::Word("EventDestinationProtocol", &[("SMTP", "Mail of alerts.")]),
+                "How it is told.",
+            ),
+            CONTEXT,
+            SUBSCRIPTION_TYPE,
+            EVENT_FORMAT,
+            SEVERITIES,
+        ],
+    ),
+    body(
+        Method::Post,
+        Resource::Subscriptions,
+        "webhook",
         "Has a receiver told of events. Whether it can be reached is not tried first.",
         &[
             must("Destination", Takes::Uri, "The receiver's URI."),
@@ -595,16 +666,8 @@ pub const BODIES: &[Body] = &[
                 "How it is told.",
             ),
             CONTEXT,
-            may(
-                "SubscriptionType",
-                Takes::Word("SubscriptionType", &[("RedfishEvent", "A POST to the receiver.")]),
-                "How events are delivered.",
-            ),
-            may(
-                "EventFormatType",
-                Takes::Word("EventFormatType", &[("Event", "Events.")]),
-                "What is delivered.",
-            ),
+            SUBSCRIPTION_TYPE,
+            EVENT_FORMAT,
             may(
                 "RegistryPrefixes",
                 Takes::List(
@@ -616,22 +679,7 @@ pub const BODIES: &[Body] = &[
             ),
             may("ResourceTypes", EVENT_TEXTS, "Types of resources; all if absent."),
             may("MessageIds", EVENT_TEXTS, "Messages; all if absent."),
-            may(
-                "Severities",
-                Takes::List(
-                    &Takes::Word(
-                        "Severity",
-                        &[
-                            ("OK", "As it should be."),
-                            ("Warning", "Somebody should see to it."),
-                            ("Critical", "Somebody must see to it now."),
-                        ],
-                    ),
-                    0,
-                    events::MOST,
-                ),
-                "How grave; all if absent.",
-            ),
+            SEVERITIES,
             RETRIES,
             VERIFY,
             HEADERS,

@@ -40,6 +40,8 @@ fn right(takes: &Takes, all: bool) -> Value {
         Takes::Text => json!("x"),
         Takes::Secret => json!("correct horse"),
         Takes::Uri => json!("https://receiver.example/events"),
+        Takes::Address => json!("palisade@mail.example"),
+        Takes::MailUri => json!("mailto:ana@mail.example"),
         Takes::Headers => json!([{"X-Key": "secret"}]),
         Takes::Word(_, words) => json!(words[0].0),
         Takes::Whole(from, _) => json!(from),
@@ -109,7 +111,12 @@ fn doubled(value: &Value, at: &str, place: &str) -> String {
 /// Values that are wrong, and how each is refused.
 fn wrong(takes: &Takes) -> Vec<(Value, &'static str)> {
     let mut all: Vec<(Value, &str)> = match *takes {
-        Takes::Text | Takes::Uri | Takes::Secret | Takes::Word(..) => {
+        Takes::Text
+        | Takes::Uri
+        | Takes::Address
+        | Takes::MailUri
+        | Takes::Secret
+        | Takes::Word(..) => {
             vec![json!(7), json!(true), json!(["x"])]
         }
         Takes::Whole(..) => vec![json!("7"), json!(1.5), json!(false)],
@@ -135,6 +142,8 @@ fn wrong(takes: &Takes) -> Vec<(Value, &'static str)> {
     match *takes {
         Takes::Word(..) => all.push((json!("nonsense"), "ValueNotInList")),
         Takes::Uri => all.push((json!("ftp://receiver.example"), "ValueFormatError")),
+        Takes::Address => all.push((json!("ana"), "ValueFormatError")),
+        Takes::MailUri => all.push((json!("mailto:ana"), "ValueFormatError")),
         Takes::Whole(from, to) => {
             all.push((json!(-1), "ValueOutOfRange"));
             all.extend(from.checked_sub(1).map(|below| (json!(below), "ValueOutOfRange")));

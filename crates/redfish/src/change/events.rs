@@ -2,7 +2,8 @@
 //!
 //! - `POST Subscriptions`: `Destination`, `Protocol`, `Context`?, `SubscriptionType`?,
 //!   `EventFormatType`?, `RegistryPrefixes`?, `ResourceTypes`?, `MessageIds`?, `Severities`?,
-//!   `DeliveryRetryPolicy`?, `VerifyCertificate`?, `HttpHeaders`?
+//!   `DeliveryRetryPolicy`?, `VerifyCertificate`?, `HttpHeaders`?. With `Protocol` `SMTP` a
+//!   `Destination` of mail, and of the others `Context` and `Severities` only
 //! - `PATCH` of a subscription: `Context`?, `DeliveryRetryPolicy`?, `VerifyCertificate`?,
 //!   `HttpHeaders`? `DELETE` and `ResumeSubscription`: nothing.
 //! - `EventService.SubmitTestEvent`: `MessageId`, `Message`?
@@ -14,9 +15,9 @@ use super::node::{Fields, Node};
 use super::{last, nothing};
 use crate::access::Secret;
 use crate::error::Refusal;
-use crate::events::Policy;
 use crate::events::filter::{REGISTRY, Wanted};
 use crate::events::receiver::{HEADERS_MOST, Header, Receiver, is_header, shortened};
+use crate::events::{Policy, smtp};
 use crate::messages::Severity;
 use crate::routes::{Match, Method, Resource};
 use crate::view::View;
@@ -153,10 +154,16 @@ pub(super) fn parse(
 
 fn subscribe(fields: &mut Fields<'_>) -> Result<EventsChange, Refusal> {
     let destination = fields.need("Destination")?;
-    fields.need("Protocol")?.word(&["Redfish"])?;
+    let is_mail = fields.need("Protocol")?.word(&["Redfish", "SMTP"])? == "SMTP";
     let text = destination.text()?;
-    if Receiver::read(text).is_none() {
-        let rule = "Give an http or https URI without a name and a password.";
+    let (is_right, rule) = match is_mail {
+        true => (smtp::recipient(text).is_some(), "Give mailto: and one address."),
+        false => {
+            let rule = "Give an http or https URI without a name and a password.";
+            (Receiver::read(text).is_some(), rule)
+        }
+    };
+    if !is_right {
         return Err(destination.wrong_format().advise(rule));
     }
     for (name, word) in [("SubscriptionType", "RedfishEvent"), ("EventFormatType", "Event")] {
@@ -173,6 +180,10 @@ fn subscribe(fields: &mut Fields<'_>) -> Result<EventsChange, Refusal> {
         node.list(0, MOST)?.into_iter().map(one).collect()
     };
     let severities = words("Severities", &Severity::ALL.map(Severity::word))?;
+    if is_mail {
+        let of = severities.iter().filter_map(|word| Severity::of(word)).collect();
+        return recipient(text, of, fields);
+    }
     let wants = Wanted {
         registries: words("RegistryPrefixes", &[REGISTRY])?,
         types: words("ResourceTypes", &[])?,
@@ -188,6 +199,22 @@ fn subscribe(fields: &mut Fields<'_>) -> Result<EventsChange, Refusal> {
         policy: policy.unwrap_or_default(),
         verify: verify.unwrap_or(true),
         headers: headers.unwrap_or_default(),
+    }))
+}
+
+/// A recipient of mail is told of alerts of these severities. The rest is the server's.
+fn recipient(
+    uri: &str,
+    severities: Vec<Severity>,
+    fields: &mut Fields<'_>,
+) -> Result<EventsChange, Refusal> {
+    Ok(EventsChange::Subscribe(NewSubscription {
+        destination: uri.to_owned(),
+        context: fields.take("Context").map(|node| text_of(&node)).transpose()?,
+        wants: Wanted { severities, ..Wanted::default() },
+        policy: Policy::RetryForever,
+        verify: true,
+        headers: Vec::new(),
     }))
 }
 

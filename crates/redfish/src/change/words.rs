@@ -20,6 +20,7 @@ impl Change {
             Self::Access(change) => change.words(),
             Self::Certificate(change) => change.words(),
             Self::Events(change) => change.words(),
+            Self::Alerts(change) => change.words(),
             Self::CreateArray(array) => create(array),
             Self::CreateVolumeOnDrives { array, size_bytes } => match size_bytes {
                 Some(bytes) => format!("{}, and a volume of {bytes} bytes in it", create(array)),

@@ -81,8 +81,12 @@ impl Receiver {
     }
 }
 
-/// A receiver's URI without its path and query, which may be secrets.
+/// A receiver's URI without its path and query, which may be secrets. The address of a recipient of
+/// mail stays.
 pub fn shortened(uri: &str) -> &str {
+    if super::smtp::recipient(uri).is_some() {
+        return uri;
+    }
     let authority = uri.find("://").map_or(0, |at| at.saturating_add(3));
     let end = uri.get(authority..).and_then(|rest| rest.find(['/', '?']));
     end.and_then(|end| uri.get(..authority.saturating_add(end))).unwrap_or(uri)

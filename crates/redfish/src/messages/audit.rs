@@ -31,6 +31,12 @@ messages! { AUDIT:
         "check the file system of the state directory, and read it as its owner",
         "A file of the log can't be opened or read. A daemon that starts keeps its log in memory \
          then, and leaves the files as they are.";
+    ALERTS_NOT_READ: "AlertsNotRead" Failed Daemon [Text("PROBLEM")]
+        "alerts, or how they are mailed, can't be read: %1",
+        "repair or remove the file, then restart the daemon",
+        "`alerts.json` and `mail.json` of the state directory are not what the daemon writes. \
+         What is wrong is found anew, as other alerts; mail is not sent, and the files of mail \
+         are left as they are.";
     EVENTS_NOT_READ: "EventsNotRead" Failed Daemon [Text("DIR"), Text("PROBLEM")]
         "the events in %1 can't be read or written: %2",
         "check the file system of the state directory, and start the daemon again",

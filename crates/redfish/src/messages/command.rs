@@ -1,6 +1,6 @@
 //! What the command line says by itself.
 
-use super::Arg::Text;
+use super::Arg::{Number, Text};
 
 messages! { COMMAND:
     NO_DAEMON: "NoDaemon" Failed Command [Text("SOCKET")]
@@ -138,4 +138,9 @@ messages! { COMMAND:
         "%1 can't be sent: %2",
         "give a method, a path and perhaps a body of JSON: palisade api PATCH PATH '{…}'",
         "The body is JSON: literal, @FILE, or - for the standard input.";
+    TEST_NOT_DELIVERED: "TestNotDelivered" Failed Command [Number("RECIPIENTS")]
+        "the test did not reach %1 of those who are told of alerts",
+        "see to what is listed, then try again",
+        "`palisade alert test` sends a message to each recipient of mail and each receiver of a \
+         subscription, and waits until each has taken it or it is known why not.";
 }

@@ -114,4 +114,14 @@ messages! { DAEMON:
         "array \"%1\" is %2: %3",
         "replace the drive with: palisade array replace %1 --slot %4 --with PATH",
         "The array was started without drives that had failed or are missing.";
+    NO_ALERT: "NoAlert" Failed Daemon [Text("ALERT")]
+        "there is no alert %1",
+        "list those that stand with: palisade alert list",
+        "An alert has a number, and stands until what is wrong is right. A number is never used \
+         again.";
+    MAIL_NOT_WRITTEN: "MailNotWritten" Failed Daemon [Text("PROBLEM")]
+        "how mail is sent can't be written: %1",
+        "check the file system of the state directory, then try again",
+        "The mail server, its account and its password are in the file `mail.json` of the state \
+         directory, which its owner alone can read. A change is in the file before it counts.";
 }

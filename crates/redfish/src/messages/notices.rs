@@ -129,13 +129,15 @@ notices! { CONDITIONS:
          severity and advice of its own.";
 }
 
+mod alerts;
 mod events;
 
+pub use alerts::*;
 pub use events::*;
 
 /// All notices.
 pub fn notices() -> impl Iterator<Item = &'static Notice> {
-    [LINES, CONDITIONS, EVENTS].into_iter().flatten()
+    [LINES, CONDITIONS, EVENTS, ALERTS].into_iter().flatten()
 }
 
 /// The notice of this name.

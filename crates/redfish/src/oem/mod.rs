@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+mod alerts;
 mod events;
 mod fabric;
 mod hardware;
@@ -21,6 +22,7 @@ mod manager;
 mod metrics;
 mod words;
 
+pub use alerts::{Alert, ServiceConditions};
 pub use events::EventDestination;
 pub use fabric::{Connection, Endpoint, Host};
 pub use hardware::{

@@ -251,6 +251,8 @@ fn value_of(takes: &Takes) -> Value {
     match *takes {
         Takes::Text => json!({"type": "string"}),
         Takes::Uri => json!({"type": "string", "format": "uri", "pattern": "^https?://"}),
+        Takes::Address => json!({"type": "string", "pattern": "^([^@ ]+@[^@ ]+)?$"}),
+        Takes::MailUri => json!({"type": "string", "format": "uri", "pattern": "^mailto:[^@ ]+@"}),
         Takes::Headers => json!({
             "type": "array",
             "items": {"type": "object", "additionalProperties": {"type": "string"}},

@@ -229,7 +229,9 @@ fn enumeration<T: AsRef<str>>(xml: &mut Xml, name: &str, about: &str, words: &[(
 /// What a parameter takes, as CSDL names it.
 fn kind(takes: &Takes, space: &str) -> String {
     match *takes {
-        Takes::Text | Takes::Uri | Takes::Secret => "Edm.String".to_owned(),
+        Takes::Text | Takes::Uri | Takes::Address | Takes::MailUri | Takes::Secret => {
+            "Edm.String".to_owned()
+        }
         Takes::Whole(..) => "Edm.Int64".to_owned(),
         Takes::Truth => "Edm.Boolean".to_owned(),
         Takes::Word(name, _) => format!("{space}.{name}"),

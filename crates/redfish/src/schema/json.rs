@@ -145,7 +145,9 @@ fn action(own: &Action) -> Value {
 /// The schema of what a parameter takes.
 fn taken(takes: &Takes) -> Value {
     match *takes {
-        Takes::Text | Takes::Uri | Takes::Secret => value(&Kind::Plain("Edm.String"), false),
+        Takes::Text | Takes::Uri | Takes::Address | Takes::MailUri | Takes::Secret => {
+            value(&Kind::Plain("Edm.String"), false)
+        }
         Takes::Whole(..) => value(&Kind::Plain("Edm.Int64"), false),
         Takes::Truth => value(&Kind::Plain("Edm.Boolean"), false),
         Takes::Word(name, _) => json!({"$ref": format!("#/definitions/{name}")}),

@@ -81,7 +81,12 @@ fn parameter(own: &Property) -> Value {
         one => (one, false),
     };
     let kind = match takes {
-        Takes::Text | Takes::Uri | Takes::Secret | Takes::Word(..) => "String",
+        Takes::Text
+        | Takes::Uri
+        | Takes::Address
+        | Takes::MailUri
+        | Takes::Secret
+        | Takes::Word(..) => "String",
         Takes::Whole(..) => "Number",
         Takes::Truth => "Boolean",
         Takes::Link(_) | Takes::Object(_) | Takes::Headers | Takes::List(..) => "Object",

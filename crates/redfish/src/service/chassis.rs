@@ -5,7 +5,7 @@
 //!   is the machine itself: its slots are told there.
 //! - A drive is in one housing: in its enclosure where that is known, else in the machine's.
 
-use super::{Standing, collection, link, links, uri};
+use super::{Standing, alerts, collection, link, links, uri};
 use crate::oem;
 use crate::view::{Enclosure, Health, KnownDrive, View};
 use serde_json::{Value, json};
@@ -68,6 +68,7 @@ pub(super) fn one(view: &View, id: &str) -> Option<Value> {
             super::put(&mut resource, property, link(at));
         }
         super::put(&mut resource, "PowerState", json!("On"));
+        super::put(&mut resource, "Status", own_status(view, worst));
     }
     if let Some(enclosure) = enclosure {
         if let Some(model) = &enclosure.model {
@@ -82,6 +83,15 @@ pub(super) fn one(view: &View, id: &str) -> Option<Value> {
 pub(super) fn status(worst: Health) -> Value {
     let mut status = Standing::GOOD.status();
     super::put(&mut status, "HealthRollup", json!(worst.word()));
+    status
+}
+
+/// The same of the machine's housing, with what alerts say of it.
+fn own_status(view: &View, worst: Health) -> Value {
+    let is_inside = |of: &str| of.starts_with(uri::CHASSIS);
+    let mut status = alerts::status(view, Standing::GOOD, uri::CHASSIS, is_inside);
+    let rollup = alerts::worst(view, is_inside).max(worst.into());
+    super::put(&mut status, "HealthRollup", json!(rollup.word()));
     status
 }
 

@@ -1,8 +1,9 @@
 //! Events: the service, who is told, and the log of the last ones.
 
-use super::{Standing, collection, link, uri};
+use super::{Standing, alerts, collection, link, uri};
 use crate::dates;
 use crate::events::filter::REGISTRY;
+use crate::events::smtp::Mail;
 use crate::events::{ATTEMPTS, Event, INTERVAL_SECONDS, MOST, Policy, Subscription};
 use crate::messages::Severity;
 use crate::oem;
@@ -25,12 +26,13 @@ fn types() -> Vec<&'static str> {
     all.into_iter().filter(known).collect()
 }
 
-/// A resource of events; none if it is of something else.
+/// A resource of events or alerts; none if it is of something else.
 pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
     use Resource as R;
     let id = found.id(0);
     match found.route.resource {
-        R::EventService => Some(service()),
+        R::ServiceConditions => Some(alerts::service_conditions(view)),
+        R::EventService => Some(service(view)),
         R::Subscriptions => Some(subscriptions(view)),
         R::Subscription => subscription(view, id),
         R::EventLog => Some(log(view)),
@@ -39,14 +41,17 @@ pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
     }
 }
 
-fn service() -> Value {
+fn service(view: &View) -> Value {
     json!({
         "@odata.id": uri::EVENT_SERVICE,
         "@odata.type": "#EventService.v1_12_0.EventService",
         "Id": "EventService",
         "Name": "Events",
         "ServiceEnabled": true,
-        "Status": Standing::GOOD.status(),
+        "Status": alerts::status(view, Standing::GOOD, uri::EVENT_SERVICE, |of| {
+            of.starts_with(uri::SUBSCRIPTIONS)
+        }),
+        "SMTP": smtp(&view.events.mail),
         "DeliveryRetryAttempts": ATTEMPTS,
         "DeliveryRetryIntervalSeconds": INTERVAL_SECONDS,
         "EventFormatTypes": ["Event", "MetricReport"],
@@ -75,6 +80,22 @@ fn service() -> Value {
     })
 }
 
+/// How mail is sent (DSP0268, "EventService": `SMTP`). A password is never shown.
+fn smtp(mail: &Mail) -> Value {
+    let own = &mail.plain;
+    json!({
+        "ServiceEnabled": own.is_enabled,
+        "ServerAddress": super::named(&own.server),
+        "Port": own.port,
+        "FromAddress": super::named(&own.from),
+        "ConnectionProtocol": own.protocol.word(),
+        "Authentication": own.authentication.word(),
+        "Username": super::named(&own.user),
+        "Password": null,
+        "PasswordSet": mail.has_password,
+    })
+}
+
 fn subscriptions(view: &View) -> Value {
     let uris = view.events.subscriptions.iter().map(|one| uri::subscription(&one.id));
     collection(uri::SUBSCRIPTIONS, "EventDestinationCollection", "Who is told of events", uris)
@@ -86,8 +107,12 @@ fn subscription(view: &View, id: &str) -> Option<Value> {
         "@odata.id": uri::subscription(id),
         "@odata.type": "#EventDestination.v1_17_0.EventDestination",
         "Id": id,
-        "Name": if own.is_stream() { "Stream of events" } else { "Receiver of events" },
-        "Protocol": "Redfish",
+        "Name": match (own.is_stream(), own.is_mail()) {
+            (true, _) => "Stream of events",
+            (_, true) => "Recipient of mail",
+            _ => "Receiver of events",
+        },
+        "Protocol": if own.is_mail() { "SMTP" } else { "Redfish" },
         "SubscriptionType": if own.is_stream() { "SSE" } else { "RedfishEvent" },
         "EventFormatType": "Event",
         "Context": own.context,
@@ -102,6 +127,11 @@ fn subscription(view: &View, id: &str) -> Option<Value> {
         return Some(resource);
     }
     let severities: Vec<&str> = own.wants.severities.iter().map(|own| own.word()).collect();
+    if own.is_mail() {
+        super::put(&mut resource, "Destination", json!(own.destination));
+        super::put(&mut resource, "Severities", json!(severities));
+        return Some(resource);
+    }
     let more = json!({
         "Destination": own.destination,
         "RegistryPrefixes": own.wants.registries,

@@ -3,8 +3,9 @@
 //! Invariant: what is worst of arrays, drives and of what is around these is told as the machine's
 //! `HealthRollup`.
 
-use super::{Standing, chassis, collection, link, links, pools, uri};
+use super::{Standing, alerts, chassis, collection, link, links, pools, uri};
 use crate::dates;
+use crate::messages::Severity;
 use crate::oem;
 use crate::routes::ROOT;
 use crate::view::{Health, View};
@@ -24,7 +25,7 @@ pub(super) fn system(view: &View) -> Value {
         "Name": "The machine that the daemon runs on",
         "HostName": super::named(&view.server.name),
         "PowerState": "On",
-        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
+        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view, |_| true)},
         "Storage": link(format!("{}/Storage", uri::SYSTEM)),
         "EthernetInterfaces": link(uri::PORTS),
         "Links": {
@@ -46,7 +47,9 @@ pub(super) fn storage(view: &View) -> Value {
         "@odata.type": "#Storage.v1_22_0.Storage",
         "Id": "palisade",
         "Name": "Palisade",
-        "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(view)},
+        "Status": {
+            "State": "Enabled", "Health": "OK", "HealthRollup": worst(view, is_stored),
+        },
         "StoragePools": link(uri::POOLS),
         "Volumes": link(uri::VOLUMES),
         "Drives@odata.count": drives.len(),
@@ -82,7 +85,7 @@ pub(super) fn manager(view: &View) -> Value {
         "FirmwareVersion": status.version,
         "DateTime": dates::text(server.now),
         "LastResetTime": dates::text(server.since),
-        "Status": standing.status(),
+        "Status": alerts::status(view, standing, uri::MANAGER, is_managed),
         "LogServices": link(uri::LOG_SERVICES),
         "NetworkProtocol": link(uri::NETWORK_PROTOCOL),
         "EthernetInterfaces": link(uri::PORTS),
@@ -98,10 +101,22 @@ pub(super) fn manager(view: &View) -> Value {
     manager
 }
 
-/// The worst health of any array, of drives and of what is around them.
-fn worst(view: &View) -> &'static str {
+/// Whether a resource is of the Storage: arrays, volumes, exports and drives.
+fn is_stored(of: &str) -> bool {
+    [uri::STORAGE, uri::DRIVES, uri::FABRICS].iter().any(|own| of.starts_with(own))
+}
+
+/// Whether a resource is the daemon's own.
+fn is_managed(of: &str) -> bool {
+    [uri::MANAGER, uri::EVENT_SERVICE, uri::ACCOUNT_SERVICE].iter().any(|own| of.starts_with(own))
+}
+
+/// The worst health of any array and drive, of what is around drives where that is meant, and of
+/// the alerts about these URIs.
+fn worst(view: &View, is_of: impl Fn(&str) -> bool) -> &'static str {
     let arrays = view.status.arrays.iter().filter_map(|array| pools::standing(array).known());
     let drives = view.drives.iter().map(|known| known.hardware.health);
-    let around = view.surroundings.healths();
-    arrays.chain(drives).chain(around).max().unwrap_or(Health::Ok).word()
+    let around = view.surroundings.healths().filter(|_| is_of(uri::CHASSIS));
+    let healths = arrays.chain(drives).chain(around).max().unwrap_or(Health::Ok);
+    Severity::from(healths).max(alerts::worst(view, is_of)).word()
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 mod accounts;
 mod actions;
+mod alerts;
 mod certificates;
 mod chassis;
 mod drive_metrics;
@@ -138,6 +139,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::StorageActionInfo
         | R::PoolActionInfo
         | R::DriveActionInfo
+        | R::ConditionsActionInfo
         | R::EventActionInfo
         | R::CertificateActionInfo => actions::info(view, found),
         R::Registries => Some(registries::all()),

@@ -1,6 +1,6 @@
 //! Arrays, as pools.
 
-use super::{Standing, collection, jobs, link, percent, uri};
+use super::{Standing, alerts, collection, jobs, link, percent, uri};
 use crate::dates;
 use crate::oem;
 use crate::view::{Array, ArrayState, LastScrub, SlotInfo, View};
@@ -24,7 +24,7 @@ pub(super) fn pool(view: &View, uuid: &str) -> Option<Value> {
         "Id": uuid,
         "Name": array.name,
         "Identifier": {"DurableName": uuid, "DurableNameFormat": "UUID"},
-        "Status": standing(array).status(),
+        "Status": status(view, array, &uri),
         "SupportedRAIDTypes": [raid_type(&array.level)],
         "SupportedProvisioningPolicies": ["Fixed"],
         "MaxBlockSizeBytes": array.block_bytes,
@@ -51,6 +51,21 @@ fn actions(uri: &str) -> Value {
         all.insert(format!("#PalisadeStoragePool.{name}"), action);
     }
     Value::Object(all)
+}
+
+/// The same, with what is wrong with it, and with what it has.
+fn status(view: &View, array: &Array, uri: &str) -> Value {
+    let drives = drive_uris(view, array);
+    let volumes = array.volumes.iter().map(|volume| uri::volume(&volume.uuid));
+    let numbers = array.exports.iter().filter_map(|own| uri::export_number(&own.id));
+    let exports: Vec<String> =
+        numbers.map(|number| uri::connection_id(&array.uuid, number)).collect();
+    let own: std::collections::BTreeSet<String> = drives.into_iter().chain(volumes).collect();
+    let is_export = |of: &str| {
+        let id = of.rsplit_once("/Connections/").map(|(_, id)| id);
+        id.is_some_and(|id| exports.iter().any(|own| own == id))
+    };
+    alerts::status(view, standing(array), uri, |of| own.contains(of) || is_export(of))
 }
 
 /// How an array is.

@@ -40,6 +40,7 @@ pub(super) fn service_root(view: &View) -> Value {
             "MultipleHTTPRequests": true,
             "DeepOperations": {"DeepPATCH": false, "DeepPOST": false},
         },
+        "ServiceConditions": link(uri::SERVICE_CONDITIONS),
         "Systems": link(format!("{ROOT}/Systems")),
         "Chassis": link(format!("{ROOT}/Chassis")),
         "Managers": link(format!("{ROOT}/Managers")),
@@ -73,6 +74,7 @@ pub(super) fn odata() -> Value {
         "@odata.context": format!("{ROOT}/$metadata"),
         "value": [
             singleton("Service", "/"),
+            singleton("ServiceConditions", "/ServiceConditions"),
             singleton("Systems", "/Systems"),
             singleton("Chassis", "/Chassis"),
             singleton("Managers", "/Managers"),

@@ -46,6 +46,8 @@ pub const EVENT_ENTRIES: &str = "/redfish/v1/Managers/palisade/LogServices/Event
 pub const EVENT_SERVICE: &str = "/redfish/v1/EventService";
 /// A stream of events.
 pub const EVENT_STREAM: &str = "/redfish/v1/EventService/SSE";
+/// What is wrong now.
+pub const SERVICE_CONDITIONS: &str = "/redfish/v1/ServiceConditions";
 /// Who is told of events.
 pub const SUBSCRIPTIONS: &str = "/redfish/v1/EventService/Subscriptions";
 /// What the daemon speaks on the network.
