@@ -141,6 +141,7 @@ pub fn view(seed: u64) -> View {
         events: Arc::new(events(random)),
         surroundings,
         alerts: Arc::new(Alerts { alerts: random.several(3, alert) }),
+        past: Default::default(),
     }
 }
 
