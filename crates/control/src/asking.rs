@@ -518,6 +518,15 @@ fn describe_smart(smart: &nvme::smart::Smart) -> redfish::view::Smart {
     }
 }
 
+/// Says what keeps drives from being asked how they are.
+pub fn say_not_allowed() {
+    runtime::say(format_args!(
+        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN\n  give the \
+         daemon's service AmbientCapabilities=CAP_SYS_ADMIN; until then only what the kernel says \
+         of drives is known"
+    ));
+}
+
 /// Seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())

@@ -5,7 +5,7 @@
 use crate::address;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
-use crate::plugs::is_used;
+use crate::plugs::{PULLED, is_used};
 use crate::probe;
 use drives::SharedDrive;
 use engine::lost::Lost;
@@ -16,7 +16,7 @@ use engine::manage::command::{
 use engine::manage::lost::unreadable_ranges;
 use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport};
 use redfish::view;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::Uuid;
 
 /// Names an export: its array's name and its number.
@@ -357,6 +357,17 @@ pub fn returned(inventory: &Inventory, arrays: &[ArrayStatus]) -> BTreeMap<(Uuid
         }
     }
     all
+}
+
+/// Says of slots whose drives were pulled out that this is why they are out.
+pub fn tell_pulled(arrays: &mut [view::Array], pulled: &BTreeSet<(Uuid, u16)>) {
+    for (uuid, slot) in pulled {
+        let uuid = uuid.to_string();
+        let own = arrays.iter_mut().filter(|array| array.uuid == uuid);
+        for own in own.flat_map(|array| &mut array.slots).filter(|own| own.slot == *slot) {
+            own.reason = Some(PULLED.to_owned());
+        }
+    }
 }
 
 /// Whether an array uses what is at this path.

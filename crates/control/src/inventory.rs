@@ -82,8 +82,8 @@ impl Places {
         self.by_path.get(path).filter(|place| !place.failed)
     }
 
-    /// The place of a drive. One that an array has excluded has a place as long as no other is known
-    /// to be at its path.
+    /// The place of a drive. One that an array has excluded has a place as long as no other is
+    /// known to be at its path.
     pub fn of(&self, known: &Known) -> Option<&Place> {
         let is_own = |place: &&Place| {
             let serial = known.about.as_ref().map(|about| about.serial.as_str());

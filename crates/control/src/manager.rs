@@ -9,7 +9,7 @@
 
 use crate::accounts::Accounts;
 use crate::alerts::Alerts;
-use crate::asking::{Asking, News};
+use crate::asking::{self, Asking, News};
 use crate::audit::Audit;
 use crate::claims::{Lookups, Taken, not_open, paths_of};
 use crate::config::Described;
@@ -31,7 +31,7 @@ use crate::nameplate::SYSFS;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
-use crate::plugs::{self, Absent, Plugs};
+use crate::plugs::{Absent, Plugs};
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
@@ -131,7 +131,7 @@ impl Manager {
         let wake = attend.clone();
         let asking = Asking::by_kernel(move |news| match news {
             News::Answered => wake.notify_one(),
-            News::NotAllowed => say_not_allowed(),
+            News::NotAllowed => asking::say_not_allowed(),
         });
         Self {
             attend,
@@ -406,15 +406,7 @@ impl Manager {
             }));
             arrays
         };
-        let pulled = self.plugs.pulled(running);
-        for array in &mut arrays {
-            let is_pulled = |slot: u16| {
-                pulled.iter().any(|own| own.0.to_string() == array.uuid && own.1 == slot)
-            };
-            for slot in array.slots.iter_mut().filter(|slot| is_pulled(slot.slot)) {
-                slot.reason = Some(plugs::PULLED.to_owned());
-            }
-        }
+        convert::tell_pulled(&mut arrays, &self.plugs.pulled(running));
         self.warn(&mut arrays);
         arrays.sort_by(|a, b| (&a.name, &a.uuid).cmp(&(&b.name, &b.uuid)));
         arrays
@@ -755,15 +747,6 @@ impl Manager {
         let status = self.ask_of(&array, ask).await?;
         Ok(self.describe(&status).await)
     }
-}
-
-/// Says what keeps drives from being asked how they are.
-fn say_not_allowed() {
-    runtime::say(format_args!(
-        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN\n  give the \
-         daemon's service AmbientCapabilities=CAP_SYS_ADMIN; until then only what the kernel says \
-         of drives is known"
-    ));
 }
 
 /// The daemon, without arrays.

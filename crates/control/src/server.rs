@@ -129,15 +129,8 @@ async fn run(
     let started = data::start(config.cores, settings, parity.clone(), ledger);
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
-    let (state, accounts, audit) = keep(config.state.as_deref()).await;
-    let (events, history) = (tell(state.as_ref()).await, recall(state.as_ref(), OPENS).await);
-    let alerts = alert(state.as_ref()).await;
-    let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm)
-        .keeping(state, accounts, audit)
-        .reading(config.sysfs())
-        .telling(events)
-        .recalling(history)
-        .alerting(alerts);
+    let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm);
+    let manager = remembering(manager, &config).await;
     manager.set_socket(own_socket);
     configure(&manager, &config);
     report(manager.accounts().problem().map(|own| own.what).as_slice());
@@ -182,6 +175,19 @@ async fn run(
         say_stuck();
     }
     Ok(problems)
+}
+
+/// Gives a new manager what is kept beside the drives, and where the kernel tells of devices.
+async fn remembering(manager: Manager, config: &Config) -> Manager {
+    let (state, accounts, audit) = keep(config.state.as_deref()).await;
+    let (events, history) = (tell(state.as_ref()).await, recall(state.as_ref(), OPENS).await);
+    let alerts = alert(state.as_ref()).await;
+    manager
+        .keeping(state, accounts, audit)
+        .reading(config.sysfs())
+        .telling(events)
+        .recalling(history)
+        .alerting(alerts)
 }
 
 /// Writes what is kept beside the drives to its end.

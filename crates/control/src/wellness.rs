@@ -7,7 +7,8 @@
 //!
 //! A drive is judged once for each of its answers; one that gives none, once each `ask_every_s`.
 //! Judges remember: since when what is wrong, and how counters rose. They are kept in the state
-//! directory ([`crate::state::HEALTH`]) by the drives' ids, and go on where they were after a restart.
+//! directory ([`crate::state::HEALTH`]) by the drives' ids, and go on where they were after a
+//! restart.
 //!
 //! Invariants
 //! - Nothing here asks a drive, and nobody waits for a file.

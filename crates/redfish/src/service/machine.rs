@@ -111,12 +111,12 @@ fn is_managed(of: &str) -> bool {
     [uri::MANAGER, uri::EVENT_SERVICE, uri::ACCOUNT_SERVICE].iter().any(|own| of.starts_with(own))
 }
 
-/// The worst health of any array and drive, of what is around drives where that is meant, and of
-/// the alerts about these URIs.
+/// The worst health of any array and drive, of what is around drives, and of the alerts about these
+/// URIs.
 fn worst(view: &View, is_of: impl Fn(&str) -> bool) -> &'static str {
     let arrays = view.status.arrays.iter().filter_map(|array| pools::standing(array).known());
     let drives = view.drives.iter().map(|known| known.hardware.health);
-    let around = view.surroundings.healths().filter(|_| is_of(uri::CHASSIS));
+    let around = view.surroundings.healths();
     let healths = arrays.chain(drives).chain(around).max().unwrap_or(Health::Ok);
     Severity::from(healths).max(alerts::worst(view, is_of)).word()
 }

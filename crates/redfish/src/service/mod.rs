@@ -142,11 +142,9 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         | R::ConditionsActionInfo
         | R::EventActionInfo
         | R::CertificateActionInfo => actions::info(view, found),
-        R::Registries => Some(registries::all()),
-        R::Registry => registries::file(id),
-        R::RegistryText => registries::text(id, found.id(1)),
         // Of texts and actions there is none.
-        _ => surroundings::rendered(view, found)
+        _ => registries::rendered(found)
+            .or_else(|| surroundings::rendered(view, found))
             .or_else(|| events::rendered(view, found))
             .or_else(|| telemetry::rendered(view, found)),
     }

@@ -3,6 +3,7 @@
 use super::{collection, uri};
 use crate::messages::{self, Arg, Severity};
 use crate::privileges;
+use crate::routes::{Match, Resource};
 use serde_json::{Map, Value, json};
 
 /// A registry of messages.
@@ -42,7 +43,17 @@ const REGISTRIES: [Registry; 3] = [
     },
 ];
 
-pub(super) fn all() -> Value {
+/// A registry, or one of the collection and texts; nothing for another resource.
+pub(super) fn rendered(found: &Match) -> Option<Value> {
+    match found.route.resource {
+        Resource::Registries => Some(all()),
+        Resource::Registry => file(found.id(0)),
+        Resource::RegistryText => text(found.id(0), found.id(1)),
+        _ => None,
+    }
+}
+
+fn all() -> Value {
     let uris = REGISTRIES.iter().map(|one| format!("{}/{}", uri::REGISTRIES, one.id));
     collection(uri::REGISTRIES, "MessageRegistryFileCollection", "Registries", uris)
 }
@@ -51,7 +62,7 @@ fn find(id: &str) -> Option<&'static Registry> {
     REGISTRIES.iter().find(|one| one.id == id)
 }
 
-pub(super) fn file(id: &str) -> Option<Value> {
+fn file(id: &str) -> Option<Value> {
     let Registry { id, name, about, published, .. } = find(id)?;
     let location = match published {
         Some(uri) => json!({"Language": "en", "PublicationUri": uri}),
@@ -71,7 +82,7 @@ pub(super) fn file(id: &str) -> Option<Value> {
     }))
 }
 
-pub(super) fn text(id: &str, file: &str) -> Option<Value> {
+fn text(id: &str, file: &str) -> Option<Value> {
     let registry = find(id)?;
     if file.strip_suffix(".json")? != registry.name {
         return None;
