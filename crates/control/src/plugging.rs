@@ -252,3 +252,7 @@ fn in_use(inventory: &Inventory, arrays: &[ArrayStatus]) -> InUse {
     }
     all
 }
+
+#[cfg(test)]
+#[path = "plugging_tests.rs"]
+mod tests;

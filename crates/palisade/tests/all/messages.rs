@@ -224,8 +224,18 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["DriveUnwell"],
     ),
     (
+        "crates/control/src/plugging_tests.rs",
+        "a_drive_that_is_back_is_shown_with_the_command_that_uses_it",
+        &["DriveReturned"],
+    ),
+    (
+        "crates/control/src/plugging_tests.rs",
+        "drives_that_are_not_failed_are_told",
+        &["DrivePathGone", "DrivesGoneTogether"],
+    ),
+    (
         "crates/control/src/hardware_tests.rs",
-        "what_a_drive_can_not_do_is_told_by_name",
+        "a_drive_takes_a_power_state_or_refuses_in_its_words",
         &["DrivePowerRefused"],
     ),
     (
@@ -340,7 +350,7 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     ("crates/redfish/src/error_tests.rs", "several_reasons_are_told_together", &["GeneralError"]),
     ("crates/redfish/src/round_trip_tests.rs", "what_can_not_be_read_is_told", &["StrangeAnswer"]),
     (
-        "crates/control/src/inventory.rs",
+        "crates/control/src/inventory_tests.rs",
         "a_drive_that_was_written_since_it_was_seen_is_not_the_one_that_was_agreed_to",
         &["DriveChanged"],
     ),
