@@ -7,7 +7,7 @@ export PALISADE_SOCKET=/tmp/palisade.socket
 SAID=/tmp/daemon.log
 FIGURES=/tmp/figures
 # Seconds until the daemon has asked all drives once more.
-ROUND=150
+ROUND=60
 
 # figure NAME VALUE: tells something that was measured.
 figure() { echo "figure $*" >>$FIGURES; }

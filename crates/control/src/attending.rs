@@ -5,13 +5,18 @@
 //! - Nobody waits for a drive or for the state directory here but this task.
 //! - Judges that could not be read at the start are not written over.
 
+use crate::around::{self, Described, Placed};
+use crate::claims::Lookup;
+use crate::config::Enclosure;
 use crate::inventory::Known;
 use crate::manager::Manager;
 use crate::plugs::is_used;
 use crate::snapshot::now;
 use crate::state::HEALTH as FILE;
 use crate::wellness::Subject;
+use drives::sysfs::Sysfs;
 use engine::manage::command::{ArrayStatus, ErrorCounts};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -21,6 +26,9 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// How long the start waits for what is kept.
 const OPENS: Duration = Duration::from_secs(5);
+
+/// How often it is looked what is around drives.
+const AROUND: Duration = Duration::from_secs(10);
 
 /// How often judges are kept, if they have changed.
 const KEEP: Duration = Duration::from_secs(60);
@@ -38,11 +46,16 @@ impl Manager {
         self.wellness.set(described.borrow_and_update().health);
         let mut reading = Instant::now();
         let mut keep = Instant::now() + KEEP;
+        let mut look = Instant::now();
         loop {
             let at = Instant::now();
             let is_due = at >= reading;
             if is_due {
                 reading = at + self.wellness.every();
+            }
+            if at >= look {
+                look = at + AROUND;
+                self.look_around().await;
             }
             self.describe_drives(is_due);
             if at >= keep {
@@ -55,10 +68,44 @@ impl Manager {
                 // Its sender is this manager's.
                 _ = described.changed() => {
                     self.wellness.set(described.borrow_and_update().health);
-                    reading = Instant::now();
+                    (reading, look) = (Instant::now(), Instant::now());
                 }
                 () = sleep_until(next) => {}
             }
+        }
+    }
+
+    /// Looks what is around drives, aside: enclosures and chips may take their time.
+    pub(crate) async fn look_around(&self) {
+        let sysfs = Sysfs::new(self.sysfs.clone());
+        let described: Vec<Described> =
+            self.described.borrow().enclosures.iter().map(described).collect();
+        let drives: Vec<(String, String, Option<String>)> = {
+            let inventory = self.inventory();
+            let drive = |known: &Known| {
+                let serial = known.about.as_ref().map(|about| about.serial.clone());
+                Some((known.id()?.clone(), known.path.clone(), serial))
+            };
+            inventory.iter().filter_map(drive).collect()
+        };
+        let untold = self.wellness.untold();
+        let look = move || {
+            let placed = drives.iter().map(|(id, path, serial)| Placed {
+                id,
+                path,
+                serial: serial.as_deref(),
+            });
+            let placed: Vec<Placed<'_>> = placed.collect();
+            let sensors = untold.into_iter().filter_map(|(path, controller)| {
+                let reading = sysfs.temperature(&controller)?.reading?;
+                Some((path, i32::try_from(reading / 1000).ok()?))
+            });
+            let sensors: BTreeMap<String, i32> = sensors.collect();
+            (around::surroundings(&sysfs, &described, &placed), sensors)
+        };
+        if let Some((around, sensors)) = self.aside(Lookup::Around, look).await {
+            self.wellness.see_around(around, sensors);
+            self.describe_drives(false);
         }
     }
 
@@ -114,6 +161,22 @@ impl Manager {
     /// Keeps it for the last time, if that does not take long.
     pub(crate) async fn keep_judges_at_end(&self) {
         let _ = timeout(OPENS, self.keep_judges()).await;
+    }
+}
+
+/// An enclosure as the configuration describes it.
+fn described(enclosure: &Enclosure) -> Described {
+    Described {
+        name: enclosure.name.clone(),
+        model: enclosure.model.clone(),
+        slots: enclosure.slots.unwrap_or(0),
+        columns: enclosure.columns.unwrap_or(0),
+        modules: enclosure
+            .modules
+            .iter()
+            .map(|module| (module.name.clone(), module.ports.clone()))
+            .collect(),
+        drives: enclosure.drives.clone(),
     }
 }
 

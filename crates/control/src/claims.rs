@@ -61,6 +61,8 @@ pub(crate) enum Lookup {
     Stamps,
     /// A look which drives are there, and what the kernel says of them.
     Devices,
+    /// A look what is around drives.
+    Around,
 }
 
 /// Lookups of paths that are not over, those that hang included.

@@ -3,8 +3,12 @@
 //! Invariant: what can't be done is refused by a message that names the drive by its path.
 
 use crate::asking::Unanswered;
+use crate::inventory::Known;
+use crate::look;
 use crate::manager::Manager;
+use crate::plugs;
 use crate::wellness::Wellness;
+use drives::sysfs::{LedError, Sysfs};
 use redfish::messages as say;
 use redfish::view::{Error, KnownDrive, View};
 use std::fmt::Display;
@@ -14,10 +18,23 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// There is no such drive, or it has no indicator that can be switched.
-    pub(crate) async fn locate_drive(&self, id: &str, _on: bool) -> Result<(), Error> {
+    /// There is no such drive, it has no indicator that can be switched, or that is not switched.
+    pub(crate) async fn locate_drive(&self, id: &str, on: bool) -> Result<(), Error> {
         let view = self.view();
-        Err(no_indicator(known(&view, id)?))
+        let known = known(&view, id)?;
+        let number = self.inventory().at(&known.drive.path).and_then(Known::device);
+        let Some((major, minor)) = number.map(plugs::numbers) else {
+            return Err(no_indicator(known));
+        };
+        let sysfs = Sysfs::new(self.sysfs.clone());
+        let switch = move || match sysfs.device(major, minor) {
+            Some(device) => sysfs.locate(&device, on),
+            None => Err(LedError::None { drive: format!("{major}:{minor}") }),
+        };
+        let outcome = look::within(look::LOOK, vec![switch]).await.into_iter().next().flatten();
+        switched(known, outcome)?;
+        self.look_around().await;
+        Ok(())
     }
 
     /// Puts a drive in a power state. Once it is done the view says so.
@@ -55,6 +72,23 @@ fn refused(path: &str, why: &dyn Display) -> Error {
 /// The drive of an identifier: it may have gone since the request was read.
 fn known<'v>(view: &'v View, id: &str) -> Result<&'v KnownDrive, Error> {
     view.drive(id).ok_or_else(|| Error::new(&say::DRIVE_NOT_KNOWN, &[&id]))
+}
+
+/// What came of switching a drive's indicator; nothing if the enclosure did not answer in time.
+fn switched(known: &KnownDrive, outcome: Option<Result<(), LedError>>) -> Result<(), Error> {
+    let path = &known.drive.path;
+    match outcome {
+        Some(Ok(())) => Ok(()),
+        Some(Err(LedError::None { .. })) => Err(no_indicator(known)),
+        Some(Err(error)) => {
+            let told = Error::new(&say::DRIVE_INDICATOR_FAILED, &[path, &error]);
+            Err(told.advise(error.action()))
+        }
+        None => {
+            let why = format!("no answer within {} s", look::LOOK.as_secs());
+            Err(Error::new(&say::DRIVE_INDICATOR_FAILED, &[path, &why]))
+        }
+    }
 }
 
 fn no_indicator(known: &KnownDrive) -> Error {

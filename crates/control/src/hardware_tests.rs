@@ -10,6 +10,26 @@ use ::nvme::status::Status;
 use std::path::Path;
 
 #[test]
+fn an_indicator_that_is_not_switched_says_why() {
+    let dir = tempfile::tempdir().expect("a directory");
+    run_with(false, drives(dir.path(), 1), async move |manager| {
+        manager.find_drives(&[]).await.expect("are found");
+        let view = manager.view();
+        let known = view.drives.first().expect("a drive");
+        assert!(switched(known, Some(Ok(()))).is_ok());
+        let drive = "sda".to_owned();
+        let refused = switched(known, Some(Err(LedError::Unchanged { drive }))).expect_err("fails");
+        assert!(refused.is(&say::DRIVE_INDICATOR_FAILED), "{refused:?}");
+        assert!(refused.hint.contains("the enclosure's own management"), "{refused:?}");
+        let silent = switched(known, None).expect_err("fails");
+        assert!(silent.is(&say::DRIVE_INDICATOR_FAILED) && silent.error.contains("no answer"));
+        let drive = "sda".to_owned();
+        let none = switched(known, Some(Err(LedError::None { drive }))).expect_err("fails");
+        assert!(none.is(&say::DRIVE_NO_INDICATOR), "{none:?}");
+    });
+}
+
+#[test]
 fn a_drive_takes_a_power_state_or_refuses_in_its_words() {
     let dir = tempfile::tempdir().expect("a directory");
     let stand_in = StandIn::new("S0");

@@ -101,7 +101,8 @@ impl Manager {
             jobs: told.jobs.counters(),
         });
         let (events, past) = (Arc::default(), self.history.past());
-        let rest = View { past, ..View::default() };
+        let surroundings = self.wellness.around();
+        let rest = View { past, surroundings, ..View::default() };
         View { server, status, drives, jobs, log, tasks, access, https, counters, events, ..rest }
     }
 

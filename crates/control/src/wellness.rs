@@ -16,12 +16,13 @@
 //! - No more than [`MOST`] drives are remembered; those that are there stay, and of the others the
 //!   last that were.
 
+use crate::around;
 use crate::asking::{Answer, Askable, Asking, Times};
 use crate::lock::lock;
 use drives::sysfs::{Device, Kind};
 use health::rules::{Facts, Judge, Level, Link, Smart};
 use health::settings::Settings;
-use redfish::view::{Hardware, Health, PcieLink, Reason};
+use redfish::view::{Hardware, Health, PcieLink, Reason, Surroundings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -75,6 +76,9 @@ struct Inside {
     /// By path.
     drives: BTreeMap<String, Known>,
     asked: Vec<Askable>,
+    around: Arc<Surroundings>,
+    /// Temperatures by the kernel's sensors, of drives that do not tell theirs; by path.
+    sensors: BTreeMap<String, i32>,
     /// Whether judges differ from those that were kept last.
     is_new: bool,
     /// Whether it was read what was kept.
@@ -119,6 +123,33 @@ impl Wellness {
         self.inside().drives.get(path).map(|known| known.hardware.clone())
     }
 
+    /// What is around the drives, as last seen.
+    pub fn around(&self) -> Arc<Surroundings> {
+        self.inside().around.clone()
+    }
+
+    /// This is around the drives from now on, and these are the temperatures of drives, by path,
+    /// that tell none themselves.
+    pub fn see_around(&self, around: Surroundings, sensors: BTreeMap<String, i32>) {
+        let mut inside = self.inside();
+        inside.sensors = sensors;
+        if *inside.around != around {
+            inside.around = Arc::new(around);
+        }
+    }
+
+    /// The paths of drives that do not tell how warm they are, with their controllers.
+    pub fn untold(&self) -> Vec<(String, String)> {
+        let inside = self.inside();
+        let untold = inside.drives.iter().filter_map(|(path, known)| {
+            let smart = known.hardware.smart.as_ref();
+            let is_told = smart.is_some_and(|smart| smart.celsius.is_some());
+            let controller = known.hardware.controller.clone().filter(|_| !is_told)?;
+            Some((path.clone(), controller))
+        });
+        untold.collect()
+    }
+
     /// Describes these drives anew, among these devices of the kernel, at a moment in seconds since
     /// 1970. Drives with a new answer are judged; if that `is_due`, those that give none, too.
     pub fn describe(&self, subjects: &[Subject], devices: &[Device], now: u64, is_due: bool) {
@@ -138,6 +169,7 @@ impl Wellness {
             };
             let mut hardware = kernels_word(device);
             answer.iter().for_each(|answer| answer.fill(&mut hardware));
+            inside.place(subject, &mut hardware);
             let is_reading = !is_same || is_due && answer.is_none();
             inside.judge(subject, &mut hardware, now, is_reading);
             let known = Known { hardware: Arc::new(hardware), answer };
@@ -186,6 +218,16 @@ impl Wellness {
 }
 
 impl Inside {
+    /// Says where a drive is plugged in, whether its indicator is on, and how warm it is where it
+    /// does not say so itself.
+    fn place(&self, subject: &Subject, hardware: &mut Hardware) {
+        hardware.place = around::place(&self.around, &subject.id);
+        let slots = self.around.enclosures.iter().flat_map(|enclosure| &enclosure.slots);
+        let mut own = slots.filter(|slot| slot.drive.as_ref() == Some(&subject.id));
+        hardware.located = own.next().and_then(|slot| slot.located);
+        hardware.sensor_celsius = self.sensors.get(&subject.path).copied();
+    }
+
     /// Says how well a drive is.
     fn judge(&mut self, subject: &Subject, hardware: &mut Hardware, now: u64, is_reading: bool) {
         if is_reading && !self.judges.contains_key(&subject.id) {

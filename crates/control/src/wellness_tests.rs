@@ -85,6 +85,37 @@ fn a_drive_is_described_by_the_kernel_and_by_itself() {
 }
 
 #[test]
+fn a_drive_is_where_its_enclosure_says() {
+    use redfish::view::{DrivePlace, Enclosure, EnclosureSlot};
+    let well = well(&StandIn::new("S0"));
+    let (subjects, devices) = ([subject(0), subject(1)], [device(0), device(1)]);
+    let slot = |number: u32| EnclosureSlot {
+        slot: (number + 7).to_string(),
+        drive: Some(format!("eui.{number}")),
+        located: Some(number == 1),
+    };
+    let enclosure =
+        Enclosure { id: "shelf".into(), slots: vec![slot(1), slot(2)], ..Enclosure::default() };
+    run(async {
+        well.describe(&subjects, &devices, NOW, false);
+        let untold = |number| (format!("/dev/nvme{number}n1"), format!("nvme{number}"));
+        assert_eq!(well.untold(), [untold(0), untold(1)]);
+        let around = Surroundings { enclosures: vec![enclosure], ..Surroundings::default() };
+        well.see_around(around.clone(), [("/dev/nvme0n1".to_owned(), 41)].into());
+        well.describe(&subjects, &devices, NOW, false);
+        let told = |number: u32| {
+            let path = format!("/dev/nvme{number}n1");
+            let hardware = well.hardware(&path).expect("is described");
+            (hardware.place.clone(), hardware.located, hardware.sensor_celsius)
+        };
+        assert_eq!(told(0), (None, None, Some(41)));
+        let place = DrivePlace { enclosure: "shelf".into(), slot: "8".into() };
+        assert_eq!(told(1), (Some(place), Some(true), None));
+        assert_eq!(*well.around(), around);
+    });
+}
+
+#[test]
 fn a_drive_is_judged_once_for_each_answer() {
     let stand_in = StandIn::new("S0");
     let well = well(&stand_in);

@@ -1,4 +1,5 @@
-//! Which tests bring about what is said of alerts: rows as those of [`crate::messages`].
+//! Which tests bring about what is said of alerts, and of drives as devices: rows as those of
+//! [`crate::messages`].
 
 /// The test's file and name, and the messages.
 pub const ALERTS: &[(&str, &str, &[&str])] = &[
@@ -51,5 +52,25 @@ pub const ALERTS: &[(&str, &str, &[&str])] = &[
         "crates/palisade/tests/all/events.rs",
         "alerts_are_listed_acknowledged_and_tested",
         &["AlertAcknowledged", "TestNotDelivered"],
+    ),
+    (
+        "crates/control/src/plugging_tests.rs",
+        "a_drive_that_is_back_is_shown_with_the_command_that_uses_it",
+        &["DriveReturned"],
+    ),
+    (
+        "crates/control/src/plugging_tests.rs",
+        "drives_that_are_not_failed_are_told",
+        &["DrivePathGone", "DrivesGoneTogether"],
+    ),
+    (
+        "crates/control/src/hardware_tests.rs",
+        "an_indicator_that_is_not_switched_says_why",
+        &["DriveIndicatorFailed"],
+    ),
+    (
+        "crates/control/src/hardware_tests.rs",
+        "a_drive_takes_a_power_state_or_refuses_in_its_words",
+        &["DrivePowerRefused"],
     ),
 ];

@@ -9,7 +9,15 @@
 use crate::guest::guest;
 
 /// The checks that are run, in order.
-const CHECKS: &[&str] = &["inventory", "write_read", "unplug_under_load"];
+const CHECKS: &[&str] = &[
+    "inventory",
+    "smart",
+    "smart_warning",
+    "power",
+    "write_read",
+    "unplug_under_load",
+    "unplug_idle",
+];
 
 #[test]
 fn linux_6_12_with_nvme_drives_is_a_host() {

@@ -224,21 +224,6 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["DriveUnwell"],
     ),
     (
-        "crates/control/src/plugging_tests.rs",
-        "a_drive_that_is_back_is_shown_with_the_command_that_uses_it",
-        &["DriveReturned"],
-    ),
-    (
-        "crates/control/src/plugging_tests.rs",
-        "drives_that_are_not_failed_are_told",
-        &["DrivePathGone", "DrivesGoneTogether"],
-    ),
-    (
-        "crates/control/src/hardware_tests.rs",
-        "a_drive_takes_a_power_state_or_refuses_in_its_words",
-        &["DrivePowerRefused"],
-    ),
-    (
         "crates/redfish/src/events/between_tests.rs",
         "a_start_tells_what_is_not_as_it_should_be",
         &["DaemonStarted"],

@@ -115,6 +115,11 @@ messages! { DRIVES:
         "find it by its serial number, or by its slot: palisade drive show %1",
         "An indicator is switched through the enclosure (SES), or through the slot of PCI Express \
          (NPEM). Neither is known of this drive, or the daemon may not switch it.";
+    DRIVE_INDICATOR_FAILED: "DriveIndicatorFailed" Failed Daemon [Text("PATH"), Text("WHY")]
+        "the indicator of %1 was not switched: %2",
+        "see what the kernel's log says of the slot",
+        "The enclosure or the slot has an indicator, and it was not switched: the kernel refused, \
+         the daemon may not, or the enclosure does not let hosts do it.";
     DRIVE_NOT_NVME: "DriveNotNvme" Failed Both [Text("PATH")]
         "%1 is no NVMe drive, and has no power states",
         "name an NVMe drive: palisade drive list",
