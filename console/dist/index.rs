@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "b11e5a6b33fc4bbd",
+        hash: "9c8b759d171f35e5",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-256d36fc.js",
+        path: "/assets/index-cd931173.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "d89e23726aa8bc3b",
-        plain: include_bytes!("assets/index-256d36fc.js"),
-        gzip: include_bytes!("assets/index-256d36fc.js.gz"),
+        hash: "dba99f663821d5a6",
+        plain: include_bytes!("assets/index-cd931173.js"),
+        gzip: include_bytes!("assets/index-cd931173.js.gz"),
     },
     crate::File {
         path: "/assets/style-b992bb35.css",

@@ -38,12 +38,14 @@ class Flow {
     this.planned = null;
     this.error = null;
     this.isBusy = true;
+    // An answer that comes after the reader turned to something else is of no use.
     try {
-      this.planned = await live.client.plan(wish.method, wish.uri, wish.body);
+      const planned = await live.client.plan(wish.method, wish.uri, wish.body);
+      if (this.wish === wish) this.planned = planned;
     } catch (error) {
-      this.error = asError(error);
+      if (this.wish === wish) this.error = asError(error);
     } finally {
-      this.isBusy = false;
+      if (this.wish === wish) this.isBusy = false;
     }
   }
 
@@ -59,16 +61,20 @@ class Flow {
         'Palisade-Confirm': planned.token,
       });
       live.want('log', ...wish.wants);
-      this.wish = null;
+      if (this.wish === wish) this.wish = null;
       this.say(`${wish.title}: done`);
       wish.done?.(answer.body);
     } catch (error) {
       const own = asError(error);
-      this.error = own;
-      if (own.planned) this.planned = own.planned;
+      if (this.wish === wish) {
+        this.error = own;
+        if (own.planned) this.planned = own.planned;
+      } else {
+        this.say(`${wish.title}: ${own.message} ${own.resolution}`.trim());
+      }
       live.want(...wish.wants);
     } finally {
-      this.isBusy = false;
+      if (this.wish === wish || !this.wish) this.isBusy = false;
     }
   }
 
@@ -99,6 +105,7 @@ class Flow {
     this.wish = null;
     this.planned = null;
     this.error = null;
+    this.isBusy = false;
   }
 }
 

@@ -371,17 +371,20 @@ class Live {
     this.#reading = true;
     const names = [...this.#wanted];
     this.#wanted.clear();
-    try {
-      await Promise.all(names.map((name) => this.#read(name)));
-      this.isLoaded = true;
-    } catch (error) {
-      for (const name of names) this.#wanted.add(name);
-      if (this.#session && error instanceof ApiError && error.status !== 401) {
-        setTimeout(() => this.want(), 2000);
-      }
-    } finally {
-      this.#reading = false;
-      if (this.isReachable && this.#wanted.size > 0) this.want();
+    // What came to be wanted meanwhile is read at once; what failed, after a pause: a daemon that is
+    // short of room is not asked the more for it.
+    const outcomes = await Promise.allSettled(names.map((name) => this.#read(name)));
+    const failed = names.filter((_, at) => outcomes[at]?.status === 'rejected');
+    if (failed.length < names.length) this.isLoaded = true;
+    this.#reading = false;
+    if (this.isReachable && this.#wanted.size > 0) this.want();
+    if (failed.length > 0 && this.#session) {
+      const again = outcomes.some(
+        (own) =>
+          own.status === 'rejected' && own.reason instanceof ApiError && own.reason.status !== 401,
+      );
+      if (again) setTimeout(() => this.want(...failed), 2000);
+      else for (const name of failed) this.#wanted.add(name);
     }
   }
 

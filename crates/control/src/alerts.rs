@@ -98,6 +98,8 @@ struct Inner {
     settings: Settings,
     /// The mail server.
     server: Trouble,
+    /// At which recipient the server failed last.
+    failed_at: Option<String>,
     /// By the identifiers of subscriptions.
     recipients: BTreeMap<String, Recipient>,
     /// The machine's name.
@@ -114,6 +116,8 @@ pub struct Alerts {
     inner: Mutex<Inner>,
     /// Held by who changes how mail is sent.
     changing: Arc<tokio::sync::Mutex<()>>,
+    /// Held by who writes alerts.
+    writing: Arc<tokio::sync::Mutex<()>>,
     /// There is something to write.
     unwritten: Notify,
     /// There is something to send, or it is to be tried anew.
@@ -159,6 +163,7 @@ impl Alerts {
             settings,
             server: Trouble::default(),
             recipients: mail.into_iter().map(recipient).collect(),
+            failed_at: None,
             host: String::new(),
             problem: None,
         };
@@ -167,6 +172,7 @@ impl Alerts {
             unreadable,
             inner: Mutex::new(inner),
             changing: Arc::default(),
+            writing: Arc::default(),
             unwritten: Notify::new(),
             work: Notify::new(),
             first: FIRST,
@@ -247,7 +253,8 @@ impl Alerts {
 
     /// Why alerts can't be written.
     pub fn unkept(&self) -> Option<String> {
-        self.inner().problem.clone()
+        let problem = self.inner().problem.clone();
+        problem.or_else(|| self.unreadable.as_ref().map(|why| why.error.clone()))
     }
 
     /// Somebody has seen an alert. Answers with it.
@@ -358,6 +365,8 @@ impl Alerts {
     /// Writes alerts; whether that could be done.
     async fn write(&self, is_last: bool) -> bool {
         let Some(state) = self.state.clone() else { return true };
+        // Held to the end of the write, though nobody may wait for that any more.
+        let turn = self.writing.clone().lock_owned().await;
         let file = {
             let inner = self.inner();
             let ledger = match is_last {
@@ -368,7 +377,12 @@ impl Alerts {
             let mail = waiting.map(|(id, own)| (id.clone(), own.outbox.clone())).collect();
             Told::new(ledger, inner.events.clone(), mail)
         };
-        let written = spawn_blocking(move || file.write(&state)).await;
+        let write = move || {
+            let written = file.write(&state);
+            drop(turn);
+            written
+        };
+        let written = spawn_blocking(write).await;
         let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         let problem = written.err().map(|error| format!("alerts can't be written: {error}"));
         let is_written = problem.is_none();
@@ -399,7 +413,13 @@ impl Alerts {
                 inner.recipients.values_mut().for_each(|own| own.outbox = Outbox::default());
                 return false;
             }
-            inner.recipients.keys().cloned().collect()
+            let mut ids: Vec<String> = inner.recipients.keys().cloned().collect();
+            // One at whom the server fails keeps the others from nothing.
+            let failed = inner.failed_at.clone();
+            let others =
+                ids.iter().filter(|id| failed.as_ref().is_some_and(|own| *id <= own)).count();
+            ids.rotate_left(others);
+            ids
         };
         for id in ids {
             while let Some((settings, host, to, letter)) = self.next(&id) {
@@ -431,10 +451,13 @@ impl Alerts {
         if sent.is_err() && inner.settings != *by {
             return;
         }
-        let Inner { server, recipients, .. } = &mut *inner;
+        let Inner { server, recipients, failed_at, .. } = &mut *inner;
         let own = recipients.get_mut(id);
         match (sent, own) {
-            (Err(Failure { why, is_of_recipient: false }), _) => server.failed(why, self.first),
+            (Err(Failure { why, is_of_recipient: false }), _) => {
+                server.failed(why, self.first);
+                *failed_at = Some(id.to_owned());
+            }
             (Err(failure), own) => {
                 // The server is there.
                 *server = Trouble::default();

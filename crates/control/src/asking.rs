@@ -110,6 +110,8 @@ pub struct Answer {
     pub controller: Option<Controller>,
     /// How it is.
     pub smart: Option<nvme::smart::Smart>,
+    /// Whether it told that when it was asked last.
+    pub is_smart_told: bool,
     /// The power state that it is in.
     pub power_state: Option<u8>,
     /// When it last answered anything, in seconds since 1970.
@@ -415,6 +417,7 @@ impl Answer {
         }
         let Self { controller, smart, power_state, .. } = &told;
         let is_any = controller.is_some() || smart.is_some() || power_state.is_some();
+        told.is_smart_told = told.smart.is_some();
         told.when = is_any.then(now);
         told
     }
@@ -449,6 +452,7 @@ impl Answer {
         let Some(before) = before.filter(|before| !before.is_of_other(&self)) else { return self };
         Self {
             controller: self.controller.or_else(|| before.controller.clone()),
+            is_smart_told: self.is_smart_told,
             smart: self.smart.or(before.smart),
             power_state: self.power_state.or(before.power_state),
             when: self.when.or(before.when),
@@ -463,6 +467,12 @@ impl Answer {
             Some((controller.vendor, controller.serial.clone(), controller.model.clone()))
         };
         name(self).zip(name(now)).is_some_and(|(then, now)| then != now)
+    }
+
+    /// Whether this process may not ask it.
+    pub fn is_forbidden(&self) -> bool {
+        let problem = self.problem.as_ref();
+        matches!(problem, Some(Unanswered::Asked { error: AdminError::NotAllowed, .. }))
     }
 
     /// Puts what the drive told into the words of the interface. What it did not tell stays as it
@@ -521,9 +531,10 @@ fn describe_smart(smart: &nvme::smart::Smart) -> redfish::view::Smart {
 /// Says what keeps drives from being asked how they are.
 pub fn say_not_allowed() {
     runtime::say(format_args!(
-        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN\n  give the \
-         daemon's service AmbientCapabilities=CAP_SYS_ADMIN; until then only what the kernel says \
-         of drives is known"
+        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN, and the right \
+         to open their controllers, such as /dev/nvme0\n  give the daemon's service \
+         AmbientCapabilities=CAP_SYS_ADMIN, and its group these nodes by a rule of udev; until then \
+         only what the kernel says of drives is known"
     ));
 }
 

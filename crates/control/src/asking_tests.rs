@@ -180,7 +180,8 @@ fn a_drive_that_does_not_answer_is_given_up_and_not_asked_again_before_it_has_en
         shelf.hang(0, true);
         shelf.give_up_soon();
         let asked = shelf.drives[0].asked();
-        let silent = Answer { problem: Some(Unanswered::Silent(SHORT)), ..before.clone() };
+        let problem = Some(Unanswered::Silent(SHORT));
+        let silent = Answer { problem, is_smart_told: false, ..before.clone() };
         for _ in 0..3 {
             assert_eq!(shelf.ask(0).await, silent, "what it told before is known still");
             // The thread may begin after that.

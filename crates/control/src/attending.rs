@@ -88,7 +88,7 @@ impl Manager {
             };
             inventory.iter().filter_map(drive).collect()
         };
-        let untold = self.wellness.untold();
+        let of_sysfs = sysfs.clone();
         let look = move || {
             let placed = drives.iter().map(|(id, path, serial)| Placed {
                 id,
@@ -96,16 +96,30 @@ impl Manager {
                 serial: serial.as_deref(),
             });
             let placed: Vec<Placed<'_>> = placed.collect();
+            around::surroundings(&of_sysfs, &described, &placed)
+        };
+        if let Some(around) = self.aside(Lookup::Around, look).await {
+            self.wellness.see_around(around);
+        }
+        self.look_at_sensors(sysfs).await;
+        self.describe_drives(false);
+    }
+
+    /// Has the kernel's sensors say how warm drives are that may not be asked: it asks them.
+    async fn look_at_sensors(&self, sysfs: Sysfs) {
+        let untold = self.wellness.untold();
+        if untold.is_empty() {
+            return;
+        }
+        let look = move || {
             let sensors = untold.into_iter().filter_map(|(path, controller)| {
                 let reading = sysfs.temperature(&controller)?.reading?;
                 Some((path, i32::try_from(reading / 1000).ok()?))
             });
-            let sensors: BTreeMap<String, i32> = sensors.collect();
-            (around::surroundings(&sysfs, &described, &placed), sensors)
+            sensors.collect()
         };
-        if let Some((around, sensors)) = self.aside(Lookup::Around, look).await {
-            self.wellness.see_around(around, sensors);
-            self.describe_drives(false);
+        if let Some(sensors) = self.aside(Lookup::Sensors, look).await {
+            self.wellness.see_sensors(sensors);
         }
     }
 
@@ -113,12 +127,17 @@ impl Manager {
     pub(crate) fn describe_drives(&self, is_due: bool) {
         let subjects: Vec<Subject> = {
             let (told, inventory) = (self.snapshot.told(), self.inventory());
+            let absent: BTreeMap<String, bool> = {
+                let all = self.plugs.absent(&told.arrays).into_iter();
+                all.map(|absent| (absent.path, absent.is_waited_for)).collect()
+            };
             let subject = |known: &Known| {
                 Some(Subject {
                     id: known.id()?.clone(),
                     path: known.path.clone(),
                     device: known.device(),
                     counted: counted(&told.arrays, &known.path),
+                    absent: absent.get(&known.path).copied(),
                 })
             };
             inventory.iter().filter_map(subject).collect()
@@ -147,20 +166,20 @@ impl Manager {
         }
     }
 
-    /// Keeps what judges remember, if that has changed.
-    async fn keep_judges(&self) {
+    /// Keeps what judges remember, if that has changed, and waits for no directory that hangs.
+    pub(crate) async fn keep_judges(&self) {
         let Some(state) = self.state().cloned() else { return };
-        let Some(bytes) = self.wellness.to_keep() else { return };
-        let written = spawn_blocking(move || state.replace(FILE, &bytes)).await;
-        if !matches!(written, Ok(Ok(()))) {
+        let Some((bytes, under_way)) = self.wellness.to_keep() else { return };
+        let write = move || {
+            let written = state.replace(FILE, &bytes);
+            drop(under_way);
+            written
+        };
+        let written = timeout(OPENS, spawn_blocking(write)).await;
+        if !matches!(written, Ok(Ok(Ok(())))) {
             // A directory that can't be written is told by those who need it more.
             self.wellness.not_kept();
         }
-    }
-
-    /// Keeps it for the last time, if that does not take long.
-    pub(crate) async fn keep_judges_at_end(&self) {
-        let _ = timeout(OPENS, self.keep_judges()).await;
     }
 }
 

@@ -63,6 +63,10 @@ pub(crate) enum Lookup {
     Devices,
     /// A look what is around drives.
     Around,
+    /// The same by the kernel's sensors in drives.
+    Sensors,
+    /// An indicator that is switched.
+    Locate,
 }
 
 /// Lookups of paths that are not over, those that hang included.

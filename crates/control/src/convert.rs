@@ -344,16 +344,15 @@ pub fn returned(inventory: &Inventory, arrays: &[ArrayStatus]) -> BTreeMap<(Uuid
             let is_back = |known: &&Known| {
                 // Of what an array has nobody reads the record: it was looked at since it failed.
                 let record = known.content.record.as_ref();
-                record.is_some_and(|own| own.array == array.uuid && own.this_slot == slot.slot)
+                let is_own =
+                    record.is_some_and(|own| own.array == array.uuid && own.this_slot == slot.slot);
+                // Others had the slot before.
+                let serial = known.about.as_ref().map(|about| about.serial.as_str());
+                is_own
+                    && serial.is_some_and(|serial| serial.starts_with(&slot.serial))
                     && arrays.iter().all(|other| !counts_on(other, &known.path))
             };
-            // Of several that had the slot the last one is meant.
-            let is_last = |known: &&Known| {
-                let serial = known.about.as_ref().map(|about| about.serial.as_str());
-                serial.is_some_and(|serial| serial.starts_with(&slot.serial))
-            };
-            let back = || inventory.iter().filter(is_back);
-            if let Some(known) = back().find(is_last).or_else(|| back().next()) {
+            if let Some(known) = inventory.iter().find(is_back) {
                 all.insert((array.uuid, slot.slot.0), known.path.clone());
             }
         }

@@ -3,6 +3,7 @@
 //! Invariant: what can't be done is refused by a message that names the drive by its path.
 
 use crate::asking::Unanswered;
+use crate::claims::Lookup;
 use crate::inventory::Known;
 use crate::look;
 use crate::manager::Manager;
@@ -31,7 +32,8 @@ impl Manager {
             Some(device) => sysfs.locate(&device, on),
             None => Err(LedError::None { drive: format!("{major}:{minor}") }),
         };
-        let outcome = look::within(look::LOOK, vec![switch]).await.into_iter().next().flatten();
+        // One at a time: an enclosure that hangs keeps one thread, not one for each request.
+        let outcome = self.aside(Lookup::Locate, switch).await;
         switched(known, outcome)?;
         self.look_around().await;
         Ok(())

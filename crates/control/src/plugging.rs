@@ -16,7 +16,7 @@ use crate::nameplate::SYSFS;
 use crate::plugs::{Coverage, InUse, Kernel, Opening, is_used, numbers};
 use drives::sysfs::Sysfs;
 use drives::uevent::{Listener, Notice};
-use engine::manage::command::{ArrayStatus, Request};
+use engine::manage::command::{ArrayStatus, Reply, Request};
 use health::departures::{Place, Verdict};
 use redfish::messages as say;
 use redfish::service::uri;
@@ -27,21 +27,64 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
-use tokio::time::{sleep, sleep_until};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use units::Uuid;
 
 /// How often it is looked for what was not heard.
 const LOOK: Duration = Duration::from_secs(60);
 
+/// How long after an announcement it is looked, so that many are one look.
+const TOGETHER: Duration = Duration::from_millis(30);
+
+/// When a look that could not be made is made again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// How long the engine may take to say which arrays can spare which drives.
+const PATIENCE: Duration = Duration::from_millis(250);
+
 /// The kinds of device whose announcements are of drives.
 const KINDS: [&str; 2] = ["block", "nvme"];
+
+/// Drives of an array that are to be failed.
+#[derive(Debug)]
+struct ToFail {
+    array: Uuid,
+    openings: Vec<Opening>,
+}
+
+impl ToFail {
+    fn request<T>(&self, reply: Reply<ArrayStatus>) -> Request<T> {
+        let paths = self.openings.iter().map(|opening| opening.path.clone()).collect();
+        Request::Fail(self.array.to_string(), paths, reply)
+    }
+}
+
+/// Openings by the arrays that use them.
+fn by_array(gone: &[Opening], in_use: &InUse) -> Vec<ToFail> {
+    let mut all: BTreeMap<Uuid, Vec<Opening>> = BTreeMap::new();
+    for opening in gone {
+        if let Some(place) = in_use.get(opening) {
+            all.entry(place.array).or_default().push(opening.clone());
+        }
+    }
+    all.into_iter().map(|(array, openings)| ToFail { array, openings }).collect()
+}
 
 impl Manager {
     /// Follows drives for as long as the daemon runs.
     pub(crate) async fn keep_plugged(&self) {
+        let (send, receive) = mpsc::unbounded_channel();
+        tokio::join!(self.follow_plugs(&send), self.keep_failing(receive), self.keep_finding());
+    }
+
+    /// Hears of drives, looks which are there, and says which are to be failed. Waits for nothing
+    /// but the kernel's word and a short one of the engine.
+    async fn follow_plugs(&self, failing: &mpsc::UnboundedSender<ToFail>) {
         let mut ear = listen();
         loop {
-            self.look_at_plugs().await;
+            let is_seen = self.look_at_plugs(failing).await;
             let heard = async {
                 match &ear {
                     Some(ear) => ear.hear().await,
@@ -50,80 +93,122 @@ impl Manager {
             };
             let settle = async {
                 match self.plugs.due() {
+                    // One that could not be made is not made again at once.
+                    Some(_) if !is_seen => sleep(AGAIN).await,
                     Some(due) => sleep_until(due.into()).await,
                     None => sleep(LOOK).await,
                 }
             };
             tokio::select! {
-                is_good = heard => if !is_good {
-                    ear = listen();
+                is_good = heard => match is_good {
+                    // More is often announced at once.
+                    true => sleep(TOGETHER).await,
+                    false => {
+                        sleep(AGAIN).await;
+                        ear = listen();
+                    }
                 },
                 () = settle => {}
             }
         }
     }
 
-    /// Looks which drives are there, and settles what is due.
-    async fn look_at_plugs(&self) {
-        let Ok(arrays) = self.running().await else { return };
+    /// Looks which drives are there, and settles what is due; false if that could not be seen.
+    async fn look_at_plugs(&self, failing: &mpsc::UnboundedSender<ToFail>) -> bool {
+        let Ok(arrays) = self.running().await else { return false };
         let in_use = in_use(&self.inventory(), &arrays);
         let numbers: Vec<u64> = in_use.keys().map(|opening| opening.device).collect();
         let (at, sysfs) = (self.plugs.now(), self.sysfs.clone());
         let Some(kernel) =
             self.aside(Lookup::Devices, move || ask(sysfs, &numbers)).await.flatten()
         else {
-            return;
+            return false;
         };
-        let has_news = self.plugs.saw(&in_use, kernel, at);
-        self.attend.notify_one();
-        if self.plugs.due().is_some_and(|due| due <= std::time::Instant::now()) {
-            self.settle_departures().await;
+        if self.plugs.saw(&in_use, kernel, at) {
+            self.attend.notify_one();
+            self.plugs.news.notify_one();
         }
-        if has_news && self.view().status.ready {
-            // What can't be opened is listed with its problem.
-            let _ = self.look_again(false).await;
-            self.renew().await;
-            self.tell_returned().await;
+        if self.plugs.due().is_some_and(|due| due <= std::time::Instant::now()) {
+            self.settle_departures(failing).await;
+        }
+        true
+    }
+
+    /// Looks at the drives themselves when others came, and tells of those that are back. A drive
+    /// that hangs holds up this, and nothing else.
+    async fn keep_finding(&self) {
+        loop {
+            self.plugs.news.notified().await;
+            if self.view().status.ready {
+                // What can't be opened is listed with its problem.
+                let _ = self.look_again(false).await;
+                self.renew().await;
+                self.tell_returned(&self.running().await.unwrap_or_default());
+            }
         }
     }
 
-    /// Fails the drives that went, where that costs no data.
-    async fn settle_departures(&self) {
+    /// Says what becomes of the drives that went.
+    async fn settle_departures(&self, failing: &mpsc::UnboundedSender<ToFail>) {
         let Ok(arrays) = self.running().await else { return };
         let in_use = in_use(&self.inventory(), &arrays);
         let mut coverage = Coverage::default();
+        let end = Instant::now() + PATIENCE;
         for (array, slots) in self.plugs.to_ask(&in_use) {
             let drives = slots.iter().map(|slot| format!("slot:{slot}")).collect();
             let ask = |reply| Request::CanSpare(array.to_string(), drives, reply);
-            let can_spare = self.data.ask(ask).await.unwrap_or(false);
-            coverage.heard(array, slots, can_spare);
+            // An array that does not say so can't.
+            let can_spare = timeout_at(end, self.data.ask(ask)).await;
+            coverage.heard(array, slots, matches!(can_spare, Ok(Ok(true))));
         }
         for verdict in self.plugs.settle(self.plugs.now(), &in_use, &coverage) {
             match verdict {
-                Verdict::Fail(gone) => self.fail_gone(&gone, (&in_use, &arrays)).await,
+                Verdict::Fail(gone) => {
+                    for to_fail in by_array(&gone, &in_use) {
+                        self.plugs.failing(to_fail.array, &to_fail.openings, &in_use);
+                        // Whoever receives them ends with this.
+                        let _ = failing.send(to_fail);
+                    }
+                }
                 Verdict::Hold(gone) => self.tell_held(&gone, (&in_use, &arrays)),
                 Verdict::Wait(gone) => self.tell_waited(&gone, (&in_use, &arrays)),
             }
         }
-        self.renew().await;
+        self.refresh();
+        self.attend.notify_one();
     }
 
-    async fn fail_gone(&self, gone: &[Opening], known: (&InUse, &[ArrayStatus])) {
-        let mut by_array: BTreeMap<Uuid, Vec<&Opening>> = BTreeMap::new();
-        for opening in gone {
-            if let Some(place) = known.0.get(opening) {
-                by_array.entry(place.array).or_default().push(opening);
+    /// Has the engine fail what is to be failed. An array that takes long holds up no other.
+    async fn keep_failing(&self, mut receive: mpsc::UnboundedReceiver<ToFail>) {
+        let mut under_way = JoinSet::new();
+        loop {
+            tokio::select! {
+                Some(to_fail) = receive.recv() => {
+                    let data = self.data.clone();
+                    under_way.spawn(async move {
+                        let outcome = data.ask(|reply| to_fail.request(reply)).await;
+                        (to_fail, outcome.is_ok())
+                    });
+                }
+                Some(Ok((to_fail, is_done))) = under_way.join_next() => {
+                    self.ended_failing(&to_fail, is_done).await;
+                }
+                else => return,
             }
         }
-        for (array, openings) in by_array {
-            let paths = openings.iter().map(|opening| opening.path.clone()).collect();
-            self.plugs.failing(array, &openings, known.0);
-            let ask = |reply| Request::Fail(array.to_string(), paths, reply);
-            if self.data.ask(ask).await.is_err() {
-                // It runs no more, or things have changed since it was asked.
-                openings.iter().for_each(|opening| self.plugs.refused(opening));
-            }
+    }
+
+    /// The engine has failed drives, or could not: the array runs no more, or things have changed
+    /// since it was asked.
+    async fn ended_failing(&self, to_fail: &ToFail, is_done: bool) {
+        if !is_done {
+            to_fail.openings.iter().for_each(|opening| self.plugs.refused(opening));
+            let arrays = self.running().await.unwrap_or_default();
+            let in_use = in_use(&self.inventory(), &arrays);
+            self.tell_held(&to_fail.openings, (&in_use, &arrays));
         }
+        self.attend.notify_one();
+        self.renew().await;
     }
 
     /// Tells that more drives of arrays went at once than could be spared.
@@ -152,12 +237,10 @@ impl Manager {
     }
 
     /// Tells of drives that are back, with the command that would use them.
-    async fn tell_returned(&self) {
-        let Ok(arrays) = self.running().await else { return };
-        for ((array, slot), path) in
-            self.plugs.returned(convert::returned(&self.inventory(), &arrays))
-        {
-            let name = name_of(&arrays, array);
+    fn tell_returned(&self, arrays: &[ArrayStatus]) {
+        let returned = convert::returned(&self.inventory(), arrays);
+        for ((array, slot), path) in self.plugs.returned(returned) {
+            let name = name_of(arrays, array);
             let origin = uri::pool(&array.to_string());
             self.events().tell(&say::DRIVE_RETURNED, &[&path, &slot, &name], &origin);
         }
@@ -223,7 +306,6 @@ fn listen() -> Option<Ear> {
 /// Asks the kernel for its devices, and which of these numbers none has; nothing if its tree can't
 /// be read. Which devices there are in truth no other tree says.
 fn ask(sysfs: PathBuf, open: &[u64]) -> Option<Kernel> {
-    let devices = Sysfs::new(sysfs).devices();
     let by_number = Path::new(SYSFS).join("dev/block");
     if !by_number.is_dir() {
         return None;
@@ -234,7 +316,7 @@ fn ask(sysfs: PathBuf, open: &[u64]) -> Option<Kernel> {
         found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
     let missing = open.iter().filter(is_missing).copied().collect();
-    Some(Kernel { devices, missing })
+    Some(Kernel { devices: Sysfs::new(sysfs).devices(), missing })
 }
 
 /// The block devices that running arrays use.

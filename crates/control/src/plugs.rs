@@ -15,16 +15,17 @@
 //! - Of an array that redundancy does not cover without all drives that are gone none is failed.
 //! - The engine says what redundancy covers ([`Coverage`] is what it said), and has the last word
 //!   when a drive is to be failed.
-//! - A device whose way leads over a network is never failed for having gone, nor is one of which
-//!   nobody knows how it was reached.
+//! - An NVMe device whose way led over a network is never failed for having gone, nor is one of
+//!   which nobody knows how it was reached.
 
 use crate::lock::lock;
-use drives::sysfs::{self, Device};
+use drives::sysfs::{self, Device, Kind};
 use engine::manage::command::{ArrayStatus, SlotHealth};
 use health::departures::{Arrays, Departures, Place, State, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use units::Uuid;
 
 /// Why a drive is out that went.
@@ -103,8 +104,9 @@ struct Pulled {
 #[derive(Default)]
 struct Seen {
     devices: Vec<Device>,
-    /// Those that went while an array had them open, as they were.
-    gone: Vec<Device>,
+    /// Of devices that arrays have open, whether a network is on the way to them, as far as that
+    /// was ever seen.
+    remote: BTreeMap<Opening, bool>,
     /// Whether the kernel was asked before.
     was_asked: bool,
     departures: Departures<Opening, Uuid>,
@@ -116,13 +118,15 @@ struct Seen {
 
 /// All of it.
 pub struct Plugs {
+    /// Drives came or went since the last look at them.
+    pub news: Notify,
     start: Instant,
     seen: Mutex<Seen>,
 }
 
 impl Default for Plugs {
     fn default() -> Self {
-        Self { start: Instant::now(), seen: Mutex::default() }
+        Self { news: Notify::new(), start: Instant::now(), seen: Mutex::default() }
     }
 }
 
@@ -146,22 +150,18 @@ impl Plugs {
     pub fn saw(&self, in_use: &InUse, kernel: Kernel, at: Duration) -> bool {
         let mut seen = self.seen();
         let Kernel { devices, missing } = kernel;
-        let has = |devices: &[Device], opening: &Opening| {
-            let number = Some(numbers(opening.device));
-            devices.iter().find(|device| device.number == number).cloned()
-        };
-        let is_open =
-            |device: &Device| in_use.keys().any(|own| device.number == Some(numbers(own.device)));
-        seen.gone.retain(is_open);
+        seen.remote.retain(|opening, _| in_use.contains_key(opening));
         for (opening, place) in in_use {
+            let number = Some(numbers(opening.device));
+            let now = devices.iter().chain(&seen.devices).find(|device| device.number == number);
+            if let Some(is_remote) = now.and_then(way) {
+                // A way that is gone for a moment makes it no local one.
+                *seen.remote.entry(opening.clone()).or_default() |= is_remote;
+            }
             if missing.contains(&opening.device) {
-                let was = has(&seen.gone, opening).or_else(|| has(&seen.devices, opening));
                 // What nobody saw before it went may have been reached by a network.
-                let is_remote = was.as_ref().is_none_or(Device::is_remote);
+                let is_remote = seen.remote.get(opening).copied().unwrap_or(true);
                 seen.departures.gone(opening.clone(), *place, is_remote, at);
-                if has(&seen.gone, opening).is_none() {
-                    seen.gone.extend(was);
-                }
             }
         }
         let has_news = !sysfs::changes(&seen.devices, &devices).is_empty();
@@ -207,7 +207,7 @@ impl Plugs {
     }
 
     /// The engine is about to fail drives of an array that went.
-    pub fn failing(&self, array: Uuid, openings: &[&Opening], in_use: &InUse) {
+    pub fn failing(&self, array: Uuid, openings: &[Opening], in_use: &InUse) {
         let mut seen = self.seen();
         for opening in openings {
             if let Some(place) = in_use.get(opening) {
@@ -267,6 +267,13 @@ impl Plugs {
         seen.returned = now;
         news
     }
+}
+
+/// Whether a network is on the way to a device; `None` for an NVMe drive of which the kernel shows no
+/// way, as while its paths go.
+fn way(device: &Device) -> Option<bool> {
+    let is_shown = device.kind != Kind::Nvme || device.transport().is_some();
+    is_shown.then(|| device.is_remote())
 }
 
 /// Whether the array counts on a drive, or fills it.

@@ -118,6 +118,14 @@ fn what_went_with_its_path_or_was_never_seen_is_waited_for() {
     let path = opening(5).path;
     let absent = Absent { array: POOL, slot: 5, path, is_waited_for: true };
     assert_eq!(plugs.absent(&arrays), [absent]);
+    // Its paths go before it does.
+    let plugs = Plugs::default();
+    plugs.saw(&in_use, kernel(&[]), at);
+    let mut without = kernel(&[]);
+    without.devices.iter_mut().for_each(|device| device.controllers.clear());
+    plugs.saw(&in_use, without, at);
+    plugs.saw(&in_use, kernel(&[5]), at);
+    assert_eq!(settled(&plugs, &in_use, after(at)), [Verdict::Wait(vec![opening(5)])]);
     // Nobody knows how this one was reached.
     let plugs = Plugs::default();
     plugs.saw(&in_use, kernel(&[1]), at);

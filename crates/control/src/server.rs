@@ -192,7 +192,7 @@ async fn remembering(manager: Manager, config: &Config) -> Manager {
 
 /// Writes what is kept beside the drives to its end.
 async fn write_last(manager: &Manager) {
-    manager.keep_judges_at_end().await;
+    manager.keep_judges().await;
     manager.accounts().close().await;
     manager.audit().say("the daemon ends", Ending::Ok);
     manager.audit().close();

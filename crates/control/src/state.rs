@@ -48,12 +48,15 @@ pub const HISTORY_ASIDE: &str = "history-aside.bin";
 /// The file of alerts.
 pub const ALERTS: &str = "alerts.json";
 
+/// The file of alerts that could not be used.
+pub const ALERTS_ASIDE: &str = "alerts-aside.json";
+
 /// The file that says how mail is sent, with the password.
 pub const MAIL: &str = "mail.json";
 
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     LOCK,
     ACCOUNTS,
     CERTIFICATE,
@@ -64,6 +67,7 @@ const FILES: [&str; 11] = [
     HISTORY_ASIDE,
     HEALTH,
     ALERTS,
+    ALERTS_ASIDE,
     MAIL,
 ];
 

@@ -19,17 +19,20 @@
 use crate::around;
 use crate::asking::{Answer, Askable, Asking, Times};
 use crate::lock::lock;
-use drives::sysfs::{Device, Kind};
+use drives::sysfs::{Controller, Device, Kind};
 use health::rules::{Facts, Judge, Level, Link, Smart};
 use health::settings::Settings;
 use redfish::view::{Hardware, Health, PcieLink, Reason, Surroundings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 /// The form of the file.
 const VERSION: u32 = 1;
+
+/// The reason of a drive that is gone and not failed. Nothing sets it: it is no rule.
+const GONE: &str = "gone";
 
 /// How many drives are remembered.
 const MOST: usize = 512;
@@ -46,6 +49,8 @@ pub struct Subject {
     /// What the engine counted: errors without timeouts, and timeouts; `None` where no array has
     /// it.
     pub counted: Option<(u64, u64)>,
+    /// It is gone while an array uses it, and whether it is waited for.
+    pub absent: Option<bool>,
 }
 
 /// A judge, and when it judged last, in seconds since 1970.
@@ -81,6 +86,8 @@ struct Inside {
     sensors: BTreeMap<String, i32>,
     /// Whether judges differ from those that were kept last.
     is_new: bool,
+    /// Alive while they are being written.
+    writing: Weak<()>,
     /// Whether it was read what was kept.
     is_recalled: bool,
 }
@@ -128,24 +135,26 @@ impl Wellness {
         self.inside().around.clone()
     }
 
-    /// This is around the drives from now on, and these are the temperatures of drives, by path,
-    /// that tell none themselves.
-    pub fn see_around(&self, around: Surroundings, sensors: BTreeMap<String, i32>) {
+    /// This is around the drives from now on.
+    pub fn see_around(&self, around: Surroundings) {
         let mut inside = self.inside();
-        inside.sensors = sensors;
         if *inside.around != around {
             inside.around = Arc::new(around);
         }
     }
 
-    /// The paths of drives that do not tell how warm they are, with their controllers.
+    /// These are the temperatures of drives that may not be asked, by path.
+    pub fn see_sensors(&self, sensors: BTreeMap<String, i32>) {
+        self.inside().sensors = sensors;
+    }
+
+    /// The paths of drives that this process may not ask, with their controllers: nobody else asks
+    /// these.
     pub fn untold(&self) -> Vec<(String, String)> {
         let inside = self.inside();
         let untold = inside.drives.iter().filter_map(|(path, known)| {
-            let smart = known.hardware.smart.as_ref();
-            let is_told = smart.is_some_and(|smart| smart.celsius.is_some());
-            let controller = known.hardware.controller.clone().filter(|_| !is_told)?;
-            Some((path.clone(), controller))
+            known.answer.as_ref().filter(|answer| answer.is_forbidden())?;
+            Some((path.clone(), known.hardware.controller.clone()?))
         });
         untold.collect()
     }
@@ -162,7 +171,8 @@ impl Wellness {
             let device = devices.iter().find(own);
             asked.extend(device.and_then(|device| askable(subject, device)));
             let answer = self.asking.answer(&subject.path);
-            let was = before.remove(&subject.path).and_then(|known| known.answer);
+            let before = before.remove(&subject.path);
+            let was = before.as_ref().and_then(|known| known.answer.clone());
             let is_same = match (&was, &answer) {
                 (Some(was), Some(now)) => Arc::ptr_eq(was, now),
                 (was, now) => was.is_none() && now.is_none(),
@@ -171,7 +181,12 @@ impl Wellness {
             answer.iter().for_each(|answer| answer.fill(&mut hardware));
             inside.place(subject, &mut hardware);
             let is_reading = !is_same || is_due && answer.is_none();
-            inside.judge(subject, &mut hardware, now, is_reading);
+            let told = answer.as_ref().is_none_or(|answer| answer.is_smart_told);
+            inside.judge((subject, told), &mut hardware, now, is_reading);
+            if let Some(is_waited_for) = subject.absent {
+                let before = before.map(|known| known.hardware);
+                miss(&mut hardware, before.as_deref(), is_waited_for, now);
+            }
             let known = Known { hardware: Arc::new(hardware), answer };
             inside.drives.insert(subject.path.clone(), known);
         }
@@ -182,14 +197,18 @@ impl Wellness {
         inside.forget(subjects);
     }
 
-    /// The file's text, if judges have changed since the last time.
-    pub fn to_keep(&self) -> Option<Vec<u8>> {
+    /// The file's text, if judges have changed since the last time, and what to drop when that is
+    /// written: until then there is nothing to keep.
+    pub fn to_keep(&self) -> Option<(Vec<u8>, Arc<()>)> {
         let mut inside = self.inside();
-        if !inside.is_recalled || !core::mem::replace(&mut inside.is_new, false) {
+        if !inside.is_recalled || inside.writing.strong_count() > 0 || !inside.is_new {
             return None;
         }
         let file = File { version: VERSION, drives: inside.judges.clone() };
-        serde_json::to_vec(&file).ok()
+        let bytes = serde_json::to_vec(&file).ok()?;
+        let under_way = Arc::new(());
+        (inside.is_new, inside.writing) = (false, Arc::downgrade(&under_way));
+        Some((bytes, under_way))
     }
 
     /// What was taken to be kept could not be.
@@ -228,8 +247,14 @@ impl Inside {
         hardware.sensor_celsius = self.sensors.get(&subject.path).copied();
     }
 
-    /// Says how well a drive is.
-    fn judge(&mut self, subject: &Subject, hardware: &mut Hardware, now: u64, is_reading: bool) {
+    /// Says how well a drive is; by its SMART log only if it `told` that now.
+    fn judge(
+        &mut self,
+        (subject, told): (&Subject, bool),
+        hardware: &mut Hardware,
+        now: u64,
+        is_reading: bool,
+    ) {
         if is_reading && !self.judges.contains_key(&subject.id) {
             self.judges.insert(subject.id.clone(), Kept::default());
         }
@@ -237,7 +262,11 @@ impl Inside {
         let verdict = match is_reading {
             true => {
                 (kept.seen, self.is_new) = (now, true);
-                kept.judge.judge(&facts(hardware, subject.counted), &self.settings, now)
+                let mut facts = facts(hardware, subject.counted);
+                if !told {
+                    (facts.smart, facts.celsius) = (None, hardware.sensor_celsius);
+                }
+                kept.judge.judge(&facts, &self.settings, now)
             }
             false => kept.judge.verdict(),
         };
@@ -274,9 +303,32 @@ impl Inside {
     }
 }
 
-/// How a drive is asked, if it takes NVMe commands.
+/// Says that a drive is gone, and since when that is known.
+fn miss(hardware: &mut Hardware, before: Option<&Hardware>, is_waited_for: bool, now: u64) {
+    let known = before.and_then(|before| before.reasons.iter().find(|own| own.rule == GONE));
+    let (what, action) = match is_waited_for {
+        true => ("it went with its path over the network", "check the network and its target"),
+        false => (
+            "it is gone, with more drives than redundancy covers",
+            "check the cable and the power of its enclosure: palisade status says how to go on",
+        ),
+    };
+    let reason = Reason {
+        rule: GONE.to_owned(),
+        health: Health::Critical,
+        what: what.to_owned(),
+        action: action.to_owned(),
+        since: known.map_or(now, |known| known.since),
+    };
+    hardware.reasons.insert(0, reason);
+    hardware.health = Health::Critical;
+}
+
+/// How a drive is asked, if it takes NVMe commands: by a way that is open, if one is.
 fn askable(subject: &Subject, device: &Device) -> Option<Askable> {
-    let controller = device.controllers.first().filter(|_| device.kind == Kind::Nvme)?;
+    let is_live = |one: &&Controller| one.state.as_deref() == Some("live");
+    let open = device.controllers.iter().find(is_live).or_else(|| device.controllers.first());
+    let controller = open.filter(|_| device.kind == Kind::Nvme)?;
     Some(Askable { key: subject.path.clone(), device: controller.node() })
 }
 

@@ -14,6 +14,7 @@ fn subject(number: u32) -> Subject {
         path: format!("/dev/nvme{number}n1"),
         device: Some(rustix::fs::makedev(259, number)),
         counted: None,
+        absent: None,
     }
 }
 
@@ -98,10 +99,9 @@ fn a_drive_is_where_its_enclosure_says() {
         Enclosure { id: "shelf".into(), slots: vec![slot(1), slot(2)], ..Enclosure::default() };
     run(async {
         well.describe(&subjects, &devices, NOW, false);
-        let untold = |number| (format!("/dev/nvme{number}n1"), format!("nvme{number}"));
-        assert_eq!(well.untold(), [untold(0), untold(1)]);
         let around = Surroundings { enclosures: vec![enclosure], ..Surroundings::default() };
-        well.see_around(around.clone(), [("/dev/nvme0n1".to_owned(), 41)].into());
+        well.see_around(around.clone());
+        well.see_sensors([("/dev/nvme0n1".to_owned(), 41)].into());
         well.describe(&subjects, &devices, NOW, false);
         let told = |number: u32| {
             let path = format!("/dev/nvme{number}n1");
@@ -147,6 +147,45 @@ fn a_drive_is_judged_once_for_each_answer() {
 }
 
 #[test]
+fn what_a_drive_told_before_is_no_reading() {
+    let stand_in = StandIn::new("S0");
+    stand_in.change(|standing| standing.smart.critical_warning = 1 << 2);
+    let well = well(&stand_in);
+    let (subjects, devices) = ([subject(0)], [device(0)]);
+    run(async {
+        well.describe(&subjects, &devices, NOW, false);
+        let ask = async |at: u64| {
+            well.asking().ask_now("/dev/nvme0n1").await.expect("is asked");
+            well.describe(&subjects, &devices, at, false);
+            well.hardware("/dev/nvme0n1").expect("is described").health
+        };
+        assert_eq!(ask(NOW).await, Health::Critical);
+        stand_in.change(|standing| standing.smart.critical_warning = 0);
+        assert_eq!(ask(NOW + 60).await, Health::Critical, "one reading says that it is well");
+        stand_in.change(|standing| standing.fails = Some(AdminError::Gone));
+        for minute in 2..9 {
+            assert_eq!(ask(NOW + 60 * minute).await, Health::Critical, "it says nothing");
+        }
+    });
+}
+
+#[test]
+fn a_drive_that_is_gone_and_not_failed_is_critical() {
+    let well = well(&StandIn::new("S0"));
+    let gone = |is_waited_for| Subject { absent: Some(is_waited_for), ..subject(0) };
+    let hardware = || well.hardware("/dev/nvme0n1").expect("is described");
+    run(async {
+        well.describe(&[gone(false)], &[], NOW, false);
+        assert_eq!((hardware().health, rules(&hardware())), (Health::Critical, vec!["gone"]));
+        well.describe(&[gone(true)], &[], NOW + 60, true);
+        assert_eq!(hardware().reasons[0].since, NOW, "it is known since then");
+        assert!(hardware().reasons[0].what.contains("network"));
+        well.describe(&[subject(0)], &[device(0)], NOW + 90, false);
+        assert_eq!((hardware().health, hardware().reasons.len()), (Health::Ok, 0));
+    });
+}
+
+#[test]
 fn what_the_engine_counts_is_judged_where_a_drive_says_nothing() {
     let well = well(&StandIn::new(""));
     let file = |errors| Subject {
@@ -154,6 +193,7 @@ fn what_the_engine_counts_is_judged_where_a_drive_says_nothing() {
         path: "/a".to_owned(),
         device: None,
         counted: Some((errors, 0)),
+        absent: None,
     };
     let health = || well.hardware("/a").expect("is described").health;
     run(async {
@@ -176,10 +216,12 @@ fn judges_go_on_where_they_were() {
         first.describe(&subjects, &devices, NOW, false);
         first.asking().ask_now("/dev/nvme0n1").await.expect("is asked");
         first.describe(&subjects, &devices, NOW, false);
-        let kept = first.to_keep().expect("there is something");
-        assert_eq!(first.to_keep(), None, "nothing is new");
+        let (kept, under_way) = first.to_keep().expect("there is something");
+        assert!(first.to_keep().is_none(), "nothing is new");
         first.not_kept();
-        assert_eq!(first.to_keep().as_ref(), Some(&kept));
+        assert!(first.to_keep().is_none(), "it is being written");
+        drop(under_way);
+        assert_eq!(first.to_keep().map(|(again, _)| again).as_ref(), Some(&kept));
         let second = well(&stand_in);
         second.go_on(Some(&kept)).expect("is read");
         second.describe(&subjects, &devices, NOW + 9, false);
@@ -197,7 +239,7 @@ fn a_file_that_can_not_be_read_is_not_written_over() {
         let well = Wellness::new(Asking::new(open.clone(), |_| {}));
         assert!(well.go_on(Some(bytes.as_bytes())).is_err());
         well.describe(&[subject(0)], &[device(0)], NOW, true);
-        assert_eq!(well.to_keep(), None);
+        assert!(well.to_keep().is_none());
     }
 }
 
@@ -209,6 +251,7 @@ fn of_drives_that_are_gone_the_last_are_remembered() {
         path: format!("/{number}"),
         device: None,
         counted: None,
+        absent: None,
     };
     for number in 0..MOST + 3 {
         well.describe(&[file(number)], &[], NOW + number as u64, true);

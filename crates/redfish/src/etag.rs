@@ -24,8 +24,11 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 38] = [
+pub const MOVING: [&str; 40] = [
     PROPERTY,
+    // The words of a condition have the last reading; which it is, and how grave, are others' words.
+    "Message",
+    "MessageArgs",
     // Time.
     "DateTime",
     "Locked",

@@ -157,6 +157,8 @@ fn what_moves_is_a_property_that_there_is() {
     }
     let standard = [
         PROPERTY,
+        "Message",
+        "MessageArgs",
         "DateTime",
         "EstimatedCompletionTime",
         "PercentComplete",

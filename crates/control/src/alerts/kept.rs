@@ -6,11 +6,11 @@
 //! Invariants
 //! - Identifiers of alerts in the file are ahead of those that are used, but at the daemon's end:
 //!   one that dies uses none twice.
-//! - A file that can't be read is left as it is until alerts are written anew; `mail.json` until a
-//!   person has seen to it.
+//! - An `alerts.json` whose content is of no use is set aside before alerts are written anew; a
+//!   `mail.json` is left as it is until a person has seen to it.
 
 use crate::snapshot::now;
-use crate::state::{ALERTS, MAIL, State};
+use crate::state::{ALERTS, ALERTS_ASIDE, MAIL, State};
 use redfish::access::Secret;
 use redfish::alerts::{Ledger, Outbox};
 use redfish::events::smtp::{Plain, Settings};
@@ -97,6 +97,12 @@ fn file<T: DeserializeOwned>(
 pub fn read(state: &State) -> Found {
     let told = file(state, ALERTS, |own: &Told| own.version);
     let settings = file(state, MAIL, |own: &Mail| own.version);
+    if told.is_err()
+        && let Ok(Some(bytes)) = state.read(ALERTS)
+    {
+        // Where that can't be, there is no more to be done.
+        let _ = state.replace(ALERTS_ASIDE, &bytes);
+    }
     Found {
         told: told.map(|own| match own {
             Some(own) => Told { ledger: own.ledger.restarted(now()), ..own },

@@ -71,9 +71,14 @@ impl MailChange {
                 *text = new;
             }
         };
+        let to_whom = (plain.server.clone(), plain.user.clone());
         put(&mut plain.server, self.server);
         put(&mut plain.from, self.from);
         put(&mut plain.user, self.user);
+        // A password is for the server and the user that it was given for.
+        if to_whom != (plain.server.clone(), plain.user.clone()) {
+            *password = None;
+        }
         if let Some(new) = self.password {
             *password = Some(new).filter(|new| !new.reveal().is_empty());
         }

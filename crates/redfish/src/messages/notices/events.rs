@@ -150,7 +150,9 @@ notices! { EVENTS:
          stop %2; palisade array assemble %2",
         "More drives went than redundancy covers, here or in another array at the same moment. \
          That is an enclosure more often than its drives, and what is failed has to be filled \
-         again. So the array keeps them until requests to them fail.";
+         again. So the array keeps them until requests to them fail. Of those that it can spare \
+         some may have to be filled again all the same, as the stop finds that what it has open of \
+         them is dead.";
     DRIVE_RETURNED: "DriveReturned" Ok [Text("DRIVE"), Number("SLOT"), Text("ARRAY")]
         "drive %1, which was in slot %2 of array %3, is back",
         "to use it: palisade array replace %3 --slot %2 --with %1",
