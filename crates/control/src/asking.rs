@@ -533,8 +533,8 @@ pub fn say_not_allowed() {
     runtime::say(format_args!(
         "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN, and the right \
          to open their controllers, such as /dev/nvme0\n  give the daemon's service \
-         AmbientCapabilities=CAP_SYS_ADMIN, and its group these nodes by a rule of udev; until then \
-         only what the kernel says of drives is known"
+         AmbientCapabilities=CAP_SYS_ADMIN, and its group these nodes by a rule of udev; until \
+         then only what the kernel says of drives is known"
     ));
 }
 

@@ -269,8 +269,8 @@ impl Plugs {
     }
 }
 
-/// Whether a network is on the way to a device; `None` for an NVMe drive of which the kernel shows no
-/// way, as while its paths go.
+/// Whether a network is on the way to a device; `None` for an NVMe drive of which the kernel shows
+/// no way, as while its paths go.
 fn way(device: &Device) -> Option<bool> {
     let is_shown = device.kind != Kind::Nvme || device.transport().is_some();
     is_shown.then(|| device.is_remote())

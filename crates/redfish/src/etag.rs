@@ -26,7 +26,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// They are left out at whatever depth they are, with all that they hold.
 pub const MOVING: [&str; 40] = [
     PROPERTY,
-    // The words of a condition have the last reading; which it is, and how grave, are others' words.
+    // The words of a condition have the last reading; which it is, and how grave, is told besides.
     "Message",
     "MessageArgs",
     // Time.
