@@ -67,26 +67,35 @@ fn about(drive: &Drive) -> String {
     }
 }
 
+/// The array that a drive belongs to, and its slot.
+fn member(drive: &Drive) -> Option<(&str, u16)> {
+    if let Some(Content::Member { array, slot, .. }) = &drive.content {
+        return Some((array, *slot));
+    }
+    let known = &drive.known.as_ref()?.drive;
+    Some((known.array.as_deref()?, known.slot?))
+}
+
 pub fn unlisted(facts: &Facts) -> Vec<Said> {
     let file = facts.config.file.display();
     let mend =
         |drive: &Drive| format!("add \"{}\" to `drives` in {file}{}", drive.path, reload(facts));
     let others = facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
-    let said = others.filter_map(|drive| match &drive.content {
-        Some(Content::Member { array, slot, .. }) => Some(Said::critical(
+    let said = others.filter_map(|drive| match (member(drive), &drive.content) {
+        (Some((array, slot)), _) => Some(Said::critical(
             format!("{} is slot {slot} of array \"{array}\", and not in `drives`", about(drive)),
             "the next start looks only at drives that are named: the array starts without it, and \
              has less redundancy",
             mend(drive),
         )),
-        Some(Content::Foreign(_)) => None,
-        Some(Content::Blank) | None => Some(Said::warning(
+        (None, Some(Content::Foreign(_))) => None,
+        (None, _) => Some(Said::warning(
             format!("{} is in no use, and not in `drives`", about(drive)),
             "the daemon does not know it: no array can be made of it, none be repaired with it",
             mend(drive),
         )),
     });
-    or_ok(facts, said.collect(), "no NVMe drive is left out")
+    or_ok(facts, said.collect(), "no drive of an array, and no other NVMe drive, is left out")
 }
 
 /// Whether one device is a part of the other.

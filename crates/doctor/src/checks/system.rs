@@ -217,7 +217,7 @@ pub fn memory(facts: &Facts) -> Vec<Said> {
         return vec![Said::ok(format!("{} of memory {word}", round(room)))];
     }
     vec![Said::critical(
-        format!("{} of memory {word}, and {cores} cores take {}", round(room), round(needed)),
+        format!("{} of memory {word}, and `cores = {cores}` takes {}", round(room), round(needed)),
         "all memory of the data path is allocated and locked at start: the start fails, or other \
          programs are killed for it",
         format!("write a smaller `cores` in {}, or add memory", facts.config.file.display()),

@@ -58,6 +58,8 @@ pub fn look(
     let named: BTreeSet<String> =
         drives.iter().filter_map(|drive| drive.device.as_ref()).map(|d| d.name.clone()).collect();
     drives.extend(others(&devices, &named));
+    let more = unnamed(daemon.told(), &drives);
+    drives.extend(more);
     let mounts = proc.text("self/mountinfo").unwrap_or_default();
     let swaps = proc.text("swaps").unwrap_or_default();
     for drive in &mut drives {
@@ -126,6 +128,16 @@ fn others(devices: &[Device], named: &BTreeSet<String>) -> Vec<Drive> {
     };
     let all = devices.iter().filter(is_other);
     all.map(|one| drive(one.node().display().to_string(), false, Some(one.clone()))).collect()
+}
+
+/// Drives that arrays of the daemon have, and that are not among these.
+fn unnamed(told: Option<&Told>, drives: &[Drive]) -> Vec<Drive> {
+    let real = |path: &str| std::fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+    let there: BTreeSet<PathBuf> = drives.iter().map(|drive| real(&drive.path)).collect();
+    let all = told.iter().flat_map(|told| &told.drives);
+    let used = all.filter(|known| known.drive.state == DriveState::InUse);
+    let more = used.map(|known| &known.drive.path).filter(|path| !there.contains(&real(path)));
+    more.map(|path| drive(path.clone(), false, None)).collect()
 }
 
 fn drive(path: String, is_listed: bool, device: Option<Device>) -> Drive {
