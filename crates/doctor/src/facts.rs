@@ -212,8 +212,8 @@ pub struct Owner {
 /// What is on a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// The record of an array.
-    Member {
+    /// The record of an array: it has a slot there.
+    Slot {
         /// The array's name.
         array: String,
         /// The slot.

@@ -68,8 +68,8 @@ fn about(drive: &Drive) -> String {
 }
 
 /// The array that a drive belongs to, and its slot.
-fn member(drive: &Drive) -> Option<(&str, u16)> {
-    if let Some(Content::Member { array, slot, .. }) = &drive.content {
+fn slot_of(drive: &Drive) -> Option<(&str, u16)> {
+    if let Some(Content::Slot { array, slot, .. }) = &drive.content {
         return Some((array, *slot));
     }
     let known = &drive.known.as_ref()?.drive;
@@ -81,7 +81,7 @@ pub fn unlisted(facts: &Facts) -> Vec<Said> {
     let mend =
         |drive: &Drive| format!("add \"{}\" to `drives` in {file}{}", drive.path, reload(facts));
     let others = facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
-    let said = others.filter_map(|drive| match (member(drive), &drive.content) {
+    let said = others.filter_map(|drive| match (slot_of(drive), &drive.content) {
         (Some((array, slot)), _) => Some(Said::critical(
             format!("{} is slot {slot} of array \"{array}\", and not in `drives`", about(drive)),
             "the next start looks only at drives that are named: the array starts without it, and \
@@ -241,7 +241,7 @@ pub fn link(facts: &Facts) -> Vec<Said> {
             ),
             "the drive is slower than it could be, and an array is as slow as its slowest drive",
             format!(
-                "seat it anew or try another slot; what the kernel met is shown by: lspci -vv -s {}",
+                "seat it anew or try another slot; what the kernel met is shown by: lspci -vvs {}",
                 pci.address
             ),
         )
@@ -307,8 +307,8 @@ pub fn blocks(facts: &Facts) -> Vec<Said> {
         format!("drives have blocks of several sizes ({})", words.join("; ")),
         "an array of small blocks can't be repaired with a drive of large ones",
         format!(
-            "give those that hold nothing the same size, which erases them; their formats are shown \
-             by: nvme id-ns -H {}",
+            "give those that hold nothing the same size, which erases them; their formats are \
+             shown by: nvme id-ns -H {}",
             other.unwrap_or(&"DRIVE")
         ),
     )]

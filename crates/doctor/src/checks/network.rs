@@ -178,8 +178,8 @@ pub fn mtu(facts: &Facts) -> Vec<Said> {
             format!("{name} of {speed} Gb/s has an MTU of {mtu} bytes"),
             "NVMe/TCP moves large blocks: packets of 9000 bytes take less CPU on both ends",
             format!(
-                "where switch and hosts have it too, run: ip link set {name} mtu {LARGE}; and write \
-                 it into the network's configuration"
+                "where switch and hosts have it too, run: ip link set {name} mtu {LARGE}; and \
+                 write it into the network's configuration"
             ),
         )
     });

@@ -112,10 +112,10 @@ pub fn kernel(facts: &Facts) -> Vec<Said> {
 pub fn io_uring(facts: &Facts) -> Vec<Said> {
     const WHY: &str = "requests are served by blocking threads, slower";
     let (kernel, process) = (&facts.kernel, &facts.process);
-    let is_member = kernel.uring_group.is_some_and(|group| process.groups.contains(&group));
+    let is_in_group = kernel.uring_group.is_some_and(|group| process.groups.contains(&group));
     let is_admin = has(process, SYS_ADMIN) == Some(true);
     let forbids = match kernel.uring_disabled {
-        Some(1) => is_telling(process) && !is_admin && !is_member,
+        Some(1) => is_telling(process) && !is_admin && !is_in_group,
         Some(number) => number > 1,
         None => false,
     };

@@ -76,7 +76,7 @@ pub fn look(
         (drive.content, drive.verdict) = (answer.content, answer.verdict);
         let fresh = answer.exports.into_iter().filter(|one| !listeners.contains(one));
         listeners.extend(fresh.collect::<Vec<_>>());
-        if let Some(Content::Member { latest: own, .. }) = drive.content {
+        if let Some(Content::Slot { latest: own, .. }) = drive.content {
             latest = latest.max(Some(own));
         }
     }
@@ -284,7 +284,7 @@ fn read(path: &Path) -> (Option<Content>, Vec<Listener>) {
     let found = probe::content(&drive);
     if let Some(record) = &found.record {
         let listeners = record.exports.iter().flat_map(|export| listeners(record, export));
-        let content = Content::Member {
+        let content = Content::Slot {
             array: record.name.clone(),
             slot: record.this_slot.0,
             latest: record.last_scrub.map_or(0, |scrub| scrub.unix_seconds),

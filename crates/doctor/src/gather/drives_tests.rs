@@ -153,7 +153,7 @@ fn files_are_read_and_neither_claimed_nor_changed() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = |name: &str| dir.path().join(name);
     std::fs::write(path("blank"), vec![0; 4 << 20]).expect("written");
-    std::fs::write(path("foreign"), vec![7; 4 << 20]).expect("written");
+    std::fs::write(path("foreign"), "what somebody needs ".repeat(200_000)).expect("written");
     // Somebody has it: it is looked at all the same, and stays theirs.
     let claim = SharedDrive::open(path("blank"), &OpenOptions::default()).expect("claimed");
     let names: Vec<_> = ["blank", "foreign", "none"].iter().map(|n| path(n)).collect();
@@ -209,7 +209,7 @@ fn a_record_tells_array_slot_and_where_exports_listen() {
     drop(drive);
     let (content, listeners) = read(&path);
     let array = "data".to_owned();
-    assert_eq!(content, Some(Content::Member { array, slot: 1, latest: 0 }));
+    assert_eq!(content, Some(Content::Slot { array, slot: 1, latest: 0 }));
     let of = ListenerOf::Export { id: "data:1".to_owned(), is_nvme: true };
     let address = "192.0.2.1:4420".parse().expect("an address");
     assert_eq!(listeners, [Listener { address, of }], "a name is nobody's to look up");

@@ -91,6 +91,7 @@ mod tests {
     fn nodes_are_told_apart() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("socket");
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).expect("set");
         assert_eq!(node(&path).kind, None);
         let _listener = std::os::unix::net::UnixListener::bind(&path).expect("bound");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("set");
@@ -103,6 +104,7 @@ mod tests {
     #[test]
     fn the_state_directory_is_where_the_daemon_says() {
         let dir = tempfile::tempdir().expect("a directory");
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).expect("set");
         let config = Config { state: Some(dir.path().join("a/b")), ..Config::default() };
         let found = state(&config, &Daemon::Absent);
         assert_eq!((&found.dir, found.node.kind), (&config.state, None));

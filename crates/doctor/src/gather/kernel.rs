@@ -93,9 +93,9 @@ mod tests {
 
     const STATUS: &str = "Name:\tpalisade\nUid:\t0\t991\t0\t0\nGid:\t7\t8\t7\t7\nGroups:\t4 24 \n\
                           CapEff:\t0000000000204000\n";
-    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
-         Max open files            1024                 524288               files     \n\
-         Max locked memory         8388608              unlimited            bytes     \n";
+    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit\n\
+         Max open files            1024                 524288               files\n\
+         Max locked memory         8388608              unlimited            bytes\n";
 
     #[test]
     fn a_process_is_read_from_its_files() {

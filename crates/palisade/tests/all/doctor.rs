@@ -69,6 +69,7 @@ impl Machine {
     /// One on which all is well, but for the words that are others.
     fn new(others: &[(&str, &str)], config: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).expect("set");
         for (name, tree) in [("sys", SYS), ("proc", PROC)] {
             let tree =
                 others.iter().fold(tree.to_owned(), |tree, (from, to)| tree.replace(from, to));
