@@ -39,7 +39,7 @@ pub const RENEWAL: Duration = Duration::from_secs(30 * 86_400);
 const BEFORE: Duration = Duration::from_secs(86_400);
 
 /// The 1st of January 2026: a clock that shows less is wrong.
-const SANE: u64 = 1_767_225_600;
+pub const SANE: u64 = 1_767_225_600;
 
 /// No chain has more bytes: it is sent to each client, whoever that is.
 const MOST_BYTES: usize = 64 << 10;

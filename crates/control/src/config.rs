@@ -175,6 +175,42 @@ const fn one() -> u16 {
     1
 }
 
+impl Default for Config {
+    /// What an empty file says.
+    fn default() -> Self {
+        Self {
+            socket: None,
+            cores: one(),
+            drives: Vec::new(),
+            drive_deadline_ms: usual_deadline(),
+            drive_wait_ms: usual_wait(),
+            parity: Placement::default(),
+            confirm: on(),
+            counters: on(),
+            parity_check: usual_check(),
+            state: None,
+            access: None,
+            https: Vec::new(),
+            certificate: None,
+            key: None,
+            metrics: false,
+            sysfs: None,
+            health: Settings::default(),
+            enclosures: Vec::new(),
+        }
+    }
+}
+
+/// The paths that an entry of `drives` means: those that are there, or the one that it names.
+pub fn paths(pattern: &str) -> Vec<PathBuf> {
+    pattern::expand(pattern)
+}
+
+/// Whether an entry of `drives` means this path, whether or not anything is there.
+pub fn names(pattern: &str, path: &Path) -> bool {
+    pattern::names(pattern, path)
+}
+
 /// Why a configuration can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {

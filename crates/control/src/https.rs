@@ -484,6 +484,19 @@ fn given(certificate: &Path, key: &Path) -> Result<Identity, Error> {
     certificate::pair(&text(certificate)?, &text(key)?)
 }
 
+/// What may be known of the certificate in a file, whose key is in the same file or another.
+///
+/// # Errors
+/// They can't be read, or used.
+pub fn certificate_in(certificate: &Path, key: &Path) -> Result<view::Certificate, Error> {
+    let identity = match certificate == key {
+        // As the daemon made it, and says so.
+        true => certificate::read(&text(certificate)?)?,
+        false => given(certificate, key)?,
+    };
+    Ok(identity.shown)
+}
+
 /// The text of a file, which has an end.
 fn text(path: &Path) -> Result<String, Error> {
     let read = || {

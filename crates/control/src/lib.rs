@@ -119,6 +119,7 @@ mod usage;
 mod watching;
 mod wellness;
 
+pub use https::certificate_in;
 pub use served::check_export;
 
 #[cfg(test)]

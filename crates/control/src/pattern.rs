@@ -26,6 +26,21 @@ pub fn expand(pattern: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a pattern names this path, whether or not anything is there.
+pub fn names(pattern: &str, path: &Path) -> bool {
+    let mut own = Path::new(pattern).components();
+    let mut other = path.components();
+    loop {
+        match (own.next(), other.next()) {
+            (None, None) => return true,
+            (Some(Component::Normal(pattern)), Some(Component::Normal(name)))
+                if matches(&pattern.to_string_lossy(), &name.to_string_lossy()) => {}
+            (Some(one), Some(two)) if one == two => {}
+            _ => return false,
+        }
+    }
+}
+
 fn has_wildcard(text: &str) -> bool {
     text.contains(['*', '?'])
 }
@@ -87,6 +102,20 @@ mod tests {
             ("nvme?n*", "nvme0n1", true),
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_named_whether_or_not_it_is_there() {
+        for (pattern, path, expected) in [
+            ("/dev/nvme0n1", "/dev/nvme0n1", true),
+            ("/dev/nvme*n1", "/dev/nvme12n1", true),
+            ("/dev/nvme*n1", "/dev/nvme12n2", false),
+            ("/dev/nvme*", "/dev/nvme0n1/x", false),
+            ("/dev/*/x", "/dev/y", false),
+            ("nvme0n1", "/nvme0n1", false),
+        ] {
+            assert_eq!(names(pattern, Path::new(path)), expected, "{pattern} {path}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
 //! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
 //! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
-//! [`explain`] tells what messages mean. `demo` and `bench` are programs of their own behind the
+//! [`explain`] tells what messages mean, [`doctor`] what is wrong with a machine. `demo` and `bench` are programs of their own behind the
 //! same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
@@ -21,6 +21,7 @@ mod client;
 mod complete;
 mod confirm;
 mod demo;
+mod doctor;
 mod drive;
 mod event;
 mod explain;
@@ -117,6 +118,8 @@ enum Command {
     Completion(complete::Arguments),
     /// Check a configuration without using it
     CheckConfig(check_config::Arguments),
+    /// Look for what is wrong with this machine for the daemon: why, and what mends it
+    Doctor(doctor::Arguments),
     /// Explain a message: what it means, why, and what to do; needs no daemon
     Explain(explain::Arguments),
     /// Show a whole life with files as drives: create, export, lose a drive, rebuild
@@ -136,6 +139,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => return demo::run(&options),
         Command::Bench(arguments) => return bench::run(arguments),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments, socket, url.as_deref()),
         Command::Explain(arguments) => explain::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Serve(arguments) => {
             let code = serve::run(&arguments, socket).err().map_or(0, |problem| problem.tell());
@@ -181,6 +185,7 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
             Command::Serve(_)
             | Command::Completion(_)
             | Command::CheckConfig(_)
+            | Command::Doctor(_)
             | Command::Demo(_)
             | Command::Bench(_)
             | Command::Explain(_) => {
@@ -219,6 +224,7 @@ mod tests {
         "check-config",
         "completion",
         "demo",
+        "doctor",
         "drive inspect",
         "drive list",
         "drive show",

@@ -39,7 +39,9 @@ pub use busy::CoreCounts;
 pub use config::Config;
 pub use cores::{Call, Handle, Runtime, run_single, run_single_with};
 pub use env::{Bind, CoreEnv, NoDrive};
-pub use reactor::{Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode};
+pub use reactor::{
+    Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode, try_io_uring,
+};
 pub use say::say;
 pub use socket::{Line, Listener, Socket};
-pub use sys::peer_groups;
+pub use sys::{is_clock_kept, peer_groups};

@@ -101,6 +101,19 @@ pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     })
 }
 
+/// Whether something keeps the machine's clock right, by the kernel's word (adjtimex(2)): a clock
+/// that nobody has set for long, or ever, counts as not kept.
+///
+/// # Errors
+/// The kernel's.
+pub fn is_clock_kept() -> io::Result<bool> {
+    // SAFETY: an all-zero `timex` is valid, and asks only.
+    let mut clock: libc::timex = unsafe { core::mem::zeroed() };
+    // SAFETY: `clock` lives through the call.
+    let state = check(unsafe { libc::adjtimex(&raw mut clock) } as isize)?;
+    Ok(state != libc::TIME_ERROR.unsigned_abs() as usize)
+}
+
 /// Sets an option of a socket. Sockets that have no such option refuse, which is fine.
 fn set_option(fd: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: libc::c_int) {
     // SAFETY: the pointer and the size describe `value`.

@@ -14,7 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["runtime", "sim", "front"],
     &["drives", "trials", "nbd", "nvme-target"],
     &["control"],
-    &["bench"],
+    &["bench", "doctor"],
     &["palisade"],
 ];
 

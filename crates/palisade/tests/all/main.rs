@@ -13,6 +13,7 @@ mod confirm;
 mod counters;
 mod demo;
 mod devices;
+mod doctor;
 mod events;
 mod filesystem;
 mod guest;

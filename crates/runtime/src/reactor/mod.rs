@@ -73,6 +73,14 @@ impl From<Errno> for std::io::Error {
     }
 }
 
+/// Whether the kernel gives this process rings as cores need them: one is set up, and given back.
+///
+/// # Errors
+/// The kernel's, or what it lacks. Cores then serve by blocking threads.
+pub fn try_io_uring() -> std::io::Result<()> {
+    uring::Uring::new(8, Arc::new(Doorbell::new()?)).map(drop)
+}
+
 /// How [`Reactor::fallocate`] makes a range zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZeroMode {

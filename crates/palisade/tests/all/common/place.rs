@@ -116,6 +116,16 @@ pub struct Daemon {
 }
 
 impl Daemon {
+    /// Where it is reached.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Starts it with so many data cores and waits until it is ready.
     pub fn start(place: &Place, cores: u16) -> Self {
         Self::start_by(place, cores, &[], &[])

@@ -1,0 +1,315 @@
+//! Drives: named, alone, as good as they could be.
+
+use crate::Said;
+use crate::facts::{By, Content, Drive, Facts, Use};
+use drives::sysfs::{Comparison, Device};
+use health::rules::Level;
+use redfish::view::{DriveState, Health};
+use std::collections::BTreeMap;
+use units::format_size;
+
+/// Drives that the configuration names.
+fn listed(facts: &Facts) -> impl Iterator<Item = &Drive> {
+    facts.drives.iter().filter(|drive| drive.is_listed)
+}
+
+/// What was found, or that all is well with the drives that are named, if there are any.
+fn or_ok(facts: &Facts, found: Vec<Said>, well: &str) -> Vec<Said> {
+    match found.is_empty() && listed(facts).next().is_some() {
+        true => vec![Said::ok(well)],
+        false => found,
+    }
+}
+
+/// How to have the daemon read its configuration again.
+fn reload(facts: &Facts) -> &'static str {
+    match facts.daemon.told() {
+        Some(_) => "; then: systemctl kill -s HUP palisade",
+        None => "; the next start finds it",
+    }
+}
+
+pub fn absent(facts: &Facts) -> Vec<Said> {
+    let file = facts.config.file.display();
+    if facts.config.is_usable() && facts.config.says.drives.is_empty() {
+        return vec![Said::warning(
+            format!("{file} names no drives"),
+            "the daemon starts no array: it looks only at drives that are named",
+            format!(
+                "write drives = [\"/dev/nvme*n1\"], or their paths, in {file}{}",
+                reload(facts)
+            ),
+        )];
+    }
+    let said = facts.absent.iter().map(|name| {
+        Said::warning(
+            format!("nothing is at {name}, which `drives` names"),
+            "an array that has a drive there starts without it, and has less redundancy",
+            format!(
+                "plug it in, or correct the name in {file}; see what is there: palisade drive \
+                 list, or nvme list"
+            ),
+        )
+    });
+    or_ok(facts, said.collect(), &format!("{} drives are there", listed(facts).count()))
+}
+
+/// A drive for people.
+fn about(drive: &Drive) -> String {
+    let device = drive.device.as_ref();
+    let size = device.and_then(|device| device.bytes).map(format_size);
+    let serial = device.and_then(|device| device.identity.serial.as_ref());
+    let parts = [size, serial.map(|serial| format!("serial {serial}"))];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => drive.path.clone(),
+        false => format!("{} ({})", drive.path, parts.join(", ")),
+    }
+}
+
+/// The array that a drive belongs to, and its slot.
+fn slot_of(drive: &Drive) -> Option<(&str, u16)> {
+    if let Some(Content::Slot { array, slot, .. }) = &drive.content {
+        return Some((array, *slot));
+    }
+    let known = &drive.known.as_ref()?.drive;
+    Some((known.array.as_deref()?, known.slot?))
+}
+
+pub fn unlisted(facts: &Facts) -> Vec<Said> {
+    let file = facts.config.file.display();
+    let mend =
+        |drive: &Drive| format!("add \"{}\" to `drives` in {file}{}", drive.path, reload(facts));
+    let others = facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
+    let said = others.filter_map(|drive| match (slot_of(drive), &drive.content) {
+        (Some((array, slot)), _) => Some(Said::critical(
+            format!("{} is slot {slot} of array \"{array}\", and not in `drives`", about(drive)),
+            "the next start looks only at drives that are named: the array starts without it, and \
+             has less redundancy",
+            mend(drive),
+        )),
+        (None, Some(Content::Foreign(_))) => None,
+        (None, _) => Some(Said::warning(
+            format!("{} is in no use, and not in `drives`", about(drive)),
+            "the daemon does not know it: no array can be made of it, none be repaired with it",
+            mend(drive),
+        )),
+    });
+    or_ok(facts, said.collect(), "no drive of an array, and no other NVMe drive, is left out")
+}
+
+/// Whether one device is a part of the other.
+fn is_part_of(part: &Device, whole: &Device) -> bool {
+    part.partition.is_some()
+        && whole.partition.is_none()
+        && part.name.strip_prefix(whole.name.as_str()).is_some_and(|rest| rest.starts_with('p'))
+}
+
+pub fn twice(facts: &Facts) -> Vec<Said> {
+    let all: Vec<(&Drive, &Device)> =
+        listed(facts).filter_map(|drive| Some((drive, drive.device.as_ref()?))).collect();
+    let mut found = Vec::new();
+    for (at, (one, device)) in all.iter().enumerate() {
+        for (two, other) in all.iter().skip(at + 1) {
+            let what = if device.identity.compare(&other.identity) == Comparison::Same {
+                "are one drive by two ways"
+            } else if is_part_of(device, other) || is_part_of(other, device) {
+                "lie on one another"
+            } else {
+                continue;
+            };
+            found.push(Said::critical(
+                format!("{} and {} {what}", one.path, two.path),
+                "an array of both would write each over the other, and lose both when one fails",
+                format!(
+                    "take one of them out of `drives` in {}{}",
+                    facts.config.file.display(),
+                    reload(facts)
+                ),
+            ));
+        }
+    }
+    or_ok(facts, found, "no drive is named twice")
+}
+
+/// What has a drive, and what ends that.
+fn user(own: &Use) -> (String, String) {
+    let part = format!("/dev/{}", own.part);
+    match &own.by {
+        By::Mount(at) => (format!("{part} is mounted at {at}"), format!("umount {at}")),
+        By::Swap => (format!("{part} is swap space"), format!("swapoff {part}")),
+        By::Md(md) => (format!("{part} belongs to {md}"), format!("mdadm --stop {md}")),
+        By::Mapper { group: Some(group), .. } => {
+            (format!("{part} belongs to volume group {group}"), format!("vgchange -an {group}"))
+        }
+        By::Mapper { name, group: None } => {
+            (format!("{part} is below /dev/mapper/{name}"), format!("dmsetup remove {name}"))
+        }
+        By::Holder(holder) => {
+            (format!("{part} is below {holder}"), format!("lsblk --inverse {holder}"))
+        }
+    }
+}
+
+pub fn in_use(facts: &Facts) -> Vec<Said> {
+    let uses = listed(facts).flat_map(|drive| drive.uses.iter().map(move |own| (drive, own)));
+    let said = uses.map(|(drive, own)| {
+        let (what, end) = user(own);
+        Said::warning(
+            format!("{what}, and `drives` names {}", drive.path),
+            "the daemon leaves a drive alone that another program has: an array that it belongs to \
+             starts without it",
+            format!("run: {end}; or take it out of `drives` in {}", facts.config.file.display()),
+        )
+    });
+    or_ok(facts, said.collect(), "no other program has a drive")
+}
+
+pub fn foreign(facts: &Facts) -> Vec<Said> {
+    let foreign = listed(facts).filter(|drive| drive.uses.is_empty()).filter_map(|drive| {
+        match &drive.content {
+            Some(Content::Foreign(what)) => Some((drive, what)),
+            _ => None,
+        }
+    });
+    let said = foreign.map(|(drive, what)| {
+        let path = &drive.path;
+        Said::warning(
+            format!("{path} holds {what}"),
+            "it is no array's, and is refused for one so that nothing is lost that somebody needs",
+            format!(
+                "if nobody needs it, run: palisade drive wipe {path} --overwrite {path}; else take \
+                 it out of `drives` in {}",
+                facts.config.file.display()
+            ),
+        )
+    });
+    or_ok(facts, said.collect(), "no drive holds anything foreign")
+}
+
+pub fn unusable(facts: &Facts) -> Vec<Said> {
+    let Some(told) = facts.daemon.told() else { return Vec::new() };
+    let bad = told.drives.iter().filter_map(|known| {
+        let path = &known.drive.path;
+        match known.drive.state {
+            DriveState::Unusable => {
+                let why = known.drive.problem.as_deref().unwrap_or("it does not say why");
+                Some(Said::critical(
+                    format!("the daemon can't use {path}: {why}"),
+                    "an array that it belongs to runs without it, and has less redundancy",
+                    format!(
+                        "let the daemon's user open it, or replace it: palisade drive show {path}"
+                    ),
+                ))
+            }
+            DriveState::Failed => Some(Said::critical(
+                format!("{path} is out of service"),
+                "its array has less redundancy until it is replaced",
+                format!(
+                    "run: palisade array replace {} --slot {} --with DRIVE",
+                    known.drive.array.as_deref().unwrap_or("NAME"),
+                    known.drive.slot.map_or("N".to_owned(), |slot| slot.to_string())
+                ),
+            )),
+            _ => None,
+        }
+    });
+    or_ok(facts, bad.collect(), "the daemon can use its drives")
+}
+
+/// A link's width for people: `8.0 GT/s x4`.
+fn width(width: drives::sysfs::Width) -> String {
+    let tenths = width.megatransfers / 100;
+    format!("{}.{} GT/s x{}", tenths / 10, tenths % 10, width.lanes)
+}
+
+pub fn link(facts: &Facts) -> Vec<Said> {
+    if facts.config.says.health.link == 0 {
+        return Vec::new();
+    }
+    let links = listed(facts)
+        .filter_map(|drive| Some((drive, drive.device.as_ref()?.pci.as_ref()?)))
+        .filter_map(|(drive, pci)| Some((drive, pci, pci.link?)));
+    let links: Vec<_> = links.collect();
+    let said = links.iter().filter(|(_, _, link)| link.is_reduced()).map(|(drive, pci, link)| {
+        Said::warning(
+            format!(
+                "the link of {} is {}, and could be {}",
+                drive.path,
+                width(link.now),
+                width(link.could_be())
+            ),
+            "the drive is slower than it could be, and an array is as slow as its slowest drive",
+            format!(
+                "seat it anew or try another slot; what the kernel met is shown by: lspci -vvs {}",
+                pci.address
+            ),
+        )
+    });
+    let found: Vec<_> = said.collect();
+    match (found.is_empty(), links.is_empty()) {
+        (false, _) => found,
+        (_, true) => Vec::new(),
+        (_, false) => vec![Said::ok("links are as wide and fast as they can be")],
+    }
+}
+
+pub fn health(facts: &Facts) -> Vec<Said> {
+    const WHY: &str = "a drive that is not well may fail soon; while it still answers it can be \
+                       replaced without losing redundancy";
+    let mut found = Vec::new();
+    let mut is_known = false;
+    for drive in listed(facts) {
+        let mut add = |is_critical: bool, what: &str, action: &str| {
+            let (what, mend) = (format!("{}: {what}", drive.path), action.to_owned());
+            found.push(match is_critical {
+                true => Said::critical(what, WHY, mend),
+                false => Said::warning(what, WHY, mend),
+            });
+        };
+        if let Some(known) = &drive.known {
+            is_known = true;
+            // The link is told by a check of its own.
+            for reason in known.hardware.reasons.iter().filter(|reason| reason.rule != "link") {
+                add(reason.health == Health::Critical, &reason.what, &reason.action);
+            }
+        } else if let Some(verdict) = &drive.verdict {
+            is_known = true;
+            for reason in &verdict.reasons {
+                add(reason.level == Level::Critical, &reason.what, &reason.action);
+            }
+        }
+    }
+    match (found.is_empty(), is_known) {
+        (false, _) => found,
+        (_, true) => vec![Said::ok("drives are well")],
+        (_, false) => Vec::new(),
+    }
+}
+
+pub fn blocks(facts: &Facts) -> Vec<Said> {
+    let mut sizes: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for drive in listed(facts) {
+        if let Some(bytes) = drive.block_bytes {
+            sizes.entry(bytes).or_default().push(&drive.path);
+        }
+    }
+    let Some((most, _)) = sizes.iter().max_by_key(|(bytes, paths)| (paths.len(), **bytes)) else {
+        return Vec::new();
+    };
+    if sizes.len() == 1 {
+        return vec![Said::ok(format!("drives have blocks of {most} bytes"))];
+    }
+    let words = sizes.iter().map(|(bytes, paths)| format!("{bytes} bytes: {}", paths.join(", ")));
+    let words: Vec<String> = words.collect();
+    let other = sizes.iter().find(|(bytes, _)| *bytes != most).and_then(|(_, paths)| paths.first());
+    vec![Said::warning(
+        format!("drives have blocks of several sizes ({})", words.join("; ")),
+        "an array of small blocks can't be repaired with a drive of large ones",
+        format!(
+            "give those that hold nothing the same size, which erases them; their formats are \
+             shown by: nvme id-ns -H {}",
+            other.unwrap_or(&"DRIVE")
+        ),
+    )]
+}

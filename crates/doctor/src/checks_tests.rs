@@ -1,0 +1,655 @@
+//! Each check on a machine that is well, and on one with a fault.
+
+use crate::facts::*;
+use crate::{CHECKS, Facts, Outcome, Report, Status, examine};
+use Status::{Critical, Ok as Well, Unknown, Warning};
+use control::config::{Access, Config, Mistake};
+use drives::sysfs::{Device, Identity, Kind, Link, Pci, Port, PortKind, Width};
+use health::rules::{Level, Reason as Judged, Rule, Verdict};
+use redfish::view::{self, Certificate, Health, KnownDrive, Memory};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use units::{GIB, MIB};
+
+/// The 1st of July 2026.
+const NOW: u64 = 1_782_864_000;
+const DAY: u64 = 86_400;
+
+fn device(number: u32) -> Device {
+    let width = Width { lanes: 4, megatransfers: 16_000 };
+    let link = Link { now: width, device: width, port: None };
+    let address = format!("0000:0{number}:00.0");
+    Device {
+        name: format!("nvme{number}n1"),
+        number: Some((259, number)),
+        diskseq: None,
+        partition: None,
+        bytes: Some(GIB),
+        identity: Identity {
+            wwid: Some(format!("eui.{number}")),
+            serial: Some(format!("S{number}")),
+            namespace: Some(1),
+            partition: None,
+        },
+        model: None,
+        firmware: None,
+        kind: Kind::Nvme,
+        hidden: false,
+        controllers: Vec::new(),
+        pci: Some(Pci { address, link: Some(link), slot: None }),
+    }
+}
+
+fn drive(number: u32, is_listed: bool) -> Drive {
+    let content = Content::Slot { array: "data".to_owned(), slot: number as u16, latest: NOW };
+    Drive {
+        path: format!("/dev/nvme{number}n1"),
+        is_listed,
+        device: Some(device(number)),
+        block_bytes: Some(4096),
+        uses: Vec::new(),
+        content: Some(content),
+        verdict: Some(Verdict::default()),
+        known: None,
+    }
+}
+
+fn port(name: &str, address: &str) -> Port {
+    Port {
+        name: name.to_owned(),
+        kind: PortKind::Physical,
+        mac: None,
+        is_enabled: true,
+        has_link: true,
+        megabits: Some(100_000),
+        full_duplex: Some(true),
+        mtu: Some(9_000),
+        addresses: vec![address.to_owned()],
+    }
+}
+
+fn listener(address: &str, of: ListenerOf) -> Listener {
+    Listener { address: address.parse().expect("an address"), of }
+}
+
+fn export(is_nvme: bool) -> ListenerOf {
+    ListenerOf::Export { id: "data:1".to_owned(), is_nvme }
+}
+
+/// A machine on which all is well, without a daemon.
+fn good() -> Facts {
+    let https = "192.0.2.1:8443";
+    let says = Config {
+        drives: vec!["/dev/nvme*n1".to_owned()],
+        https: vec![https.parse().expect("an address")],
+        ..Config::default()
+    };
+    let certificate = Certificate {
+        fingerprint: "AB:CD".to_owned(),
+        not_before: NOW - DAY,
+        not_after: NOW + 90 * DAY,
+        names: vec!["shelf.example".to_owned()],
+        ..Certificate::default()
+    };
+    let node = |path: &str, kind, mode| Node {
+        path: path.into(),
+        kind: Some(kind),
+        mode,
+        user: 0,
+        parent_mode: Some(0o755),
+    };
+    Facts {
+        now: NOW,
+        config: Configured { file: "/p.toml".into(), unread: None, mistakes: vec![], says },
+        daemon: Daemon::Absent,
+        kernel: Kernel {
+            release: Some("6.12.1-amd64".to_owned()),
+            uring_disabled: Some(0),
+            uring_group: None,
+            ring: Some(Ok(())),
+        },
+        process: Process {
+            user: Some(0),
+            capabilities: Some(u64::MAX),
+            files: Some(Limit { soft: 1024, hard: 524_288 }),
+            locked: Some(Limit { soft: 8 * MIB, hard: 8 * MIB }),
+            ..Process::default()
+        },
+        memory: Room { total: Some(64 * GIB), available: Some(60 * GIB) },
+        network: Network {
+            ports: vec![port("eth0", "192.0.2.1/24")],
+            listeners: vec![
+                listener(https, ListenerOf::Https),
+                listener("192.0.2.1:4420", export(true)),
+                listener("[::1]:80", export(false)),
+            ],
+            sockets: vec![],
+            first_free_port: Some(1024),
+        },
+        drives: vec![drive(0, true), drive(1, true)],
+        absent: vec![],
+        https: Https {
+            host: "shelf".to_owned(),
+            file: Some("/c.pem".into()),
+            certificate: Some(Ok(certificate)),
+            key: Some("/k.pem".into()),
+            key_mode: Some(0o640),
+        },
+        clock: Clock { is_kept: Some(true), latest: Some(NOW - 1) },
+        state: State {
+            dir: Some("/state".into()),
+            node: node("/state", NodeKind::Directory, 0o700),
+            is_read_only: Some(false),
+            free: Some(GIB),
+        },
+        socket: node("/run/palisade/palisade.sock", NodeKind::Socket, 0o660),
+    }
+}
+
+/// The same with a daemon that runs.
+fn running() -> (Facts, Told) {
+    let mut facts = good();
+    facts.process.is_daemon = true;
+    let memory = Memory { io_flusher: true, locked: true, ..Memory::default() };
+    let told = Told {
+        version: "1".to_owned(),
+        pid: 7,
+        memory,
+        drives: vec![known(0), known(1)],
+        fingerprint: Some("abcd".to_owned()),
+        ..Told::default()
+    };
+    (facts, told)
+}
+
+fn known(number: u32) -> KnownDrive {
+    KnownDrive {
+        id: format!("eui.{number}"),
+        wwid: None,
+        model: None,
+        is_file: false,
+        drive: view::Drive {
+            path: format!("/dev/nvme{number}n1"),
+            serial: format!("S{number}"),
+            bytes: GIB,
+            block_bytes: 4096,
+            state: view::DriveState::InUse,
+            array: Some("data".to_owned()),
+            slot: Some(number as u16),
+            signature: None,
+            problem: None,
+        },
+        hardware: Arc::default(),
+    }
+}
+
+fn outcomes(report: &Report, id: &str) -> Vec<Outcome> {
+    report.checks.iter().filter(|outcome| outcome.id == id).cloned().collect()
+}
+
+/// A check, what is wrong, how grave it is, and what is said of it.
+type Row = (&'static str, fn(&mut Facts), Status, &'static [&'static str]);
+
+/// Faults of a machine without a daemon.
+const SYSTEM: &[Row] = &[
+    ("config", |f| f.config.unread = Some("gone".into()), Critical, &["/p.toml", "gone"]),
+    (
+        "config",
+        |f| f.config.mistakes.push(Mistake { line: Some(3), what: "no key".into() }),
+        Critical,
+        &["/p.toml: line 3: no key", "palisade check-config /p.toml"],
+    ),
+    ("daemon", |f| f.daemon = Daemon::Silent("no".into()), Unknown, &["can't be asked: no"]),
+    ("kernel", |f| f.kernel.release = Some("5.10.0".into()), Warning, &["5.10.0", "apt install"]),
+    ("kernel", |f| f.kernel.release = Some("4.19".into()), Warning, &["4.19"]),
+    ("kernel", |f| f.kernel.release = None, Unknown, &["not known"]),
+    (
+        "io-uring",
+        |f| f.kernel.uring_disabled = Some(2),
+        Warning,
+        &["io_uring_disabled = 2", "sysctl -w kernel.io_uring_disabled=0"],
+    ),
+    (
+        "io-uring",
+        |f| (f.kernel.uring_disabled, f.process.capabilities) = (Some(1), Some(0)),
+        Warning,
+        &["io_uring_disabled = 1"],
+    ),
+    ("io-uring", |f| f.kernel.ring = Some(Err("refused".into())), Warning, &["refused", "seccomp"]),
+    ("io-uring", |f| f.kernel.ring = None, Unknown, &["palisade doctor"]),
+    (
+        "open-files",
+        |f| f.process.files = Some(Limit { soft: 1024, hard: 2048 }),
+        Warning,
+        &["2048", "2952", "LimitNOFILE=4096", "ulimit -Hn 4096"],
+    ),
+    (
+        "memory-lock",
+        |f| f.process.capabilities = Some(0),
+        Warning,
+        &["8 MiB", "LimitMEMLOCK=infinity"],
+    ),
+    (
+        "memory",
+        |f| f.memory.available = Some(100 * MIB),
+        Critical,
+        &["100 MiB", "200 MiB", "cores"],
+    ),
+    ("sys-admin", |f| f.process.capabilities = Some(0), Warning, &["CAP_SYS_ADMIN"]),
+    ("sys-resource", |f| f.process.capabilities = Some(0), Warning, &["CAP_SYS_RESOURCE"]),
+    ("net-bind", |f| f.process.capabilities = Some(0), Critical, &["port 80", "AmbientCap"]),
+    (
+        "net-bind",
+        |f| (f.process.capabilities, f.process.user) = (Some(0), Some(1000)),
+        Unknown,
+        &["sudo palisade doctor"],
+    ),
+];
+
+const NETWORK: &[Row] = &[
+    (
+        "listener-address",
+        |f| {
+            f.network.ports[0].addresses = vec!["192.0.2.2/24".into()];
+            f.network.listeners.truncate(1);
+        },
+        Critical,
+        &["192.0.2.1:8443 (https)", "ip address add 192.0.2.1/LENGTH", "/p.toml"],
+    ),
+    (
+        "listener-address",
+        |f| f.network.listeners = vec![listener("198.51.100.7:4420", export(true))],
+        Critical,
+        &["(export data:1)", "palisade export delete data:1"],
+    ),
+    (
+        "listener-port",
+        |f| {
+            let owner = Owner { pid: 9, name: "nginx".into(), is_daemon: false };
+            let address = "0.0.0.0:8443".parse().expect("one");
+            f.network.sockets = vec![Socket { address, owner: Some(owner) }];
+        },
+        Critical,
+        &["nginx (process 9) listens on 0.0.0.0:8443", "systemctl status 9"],
+    ),
+    (
+        "listener-port",
+        |f| {
+            let address = "[::1]:80".parse().expect("one");
+            f.network.sockets = vec![Socket { address, owner: None }];
+        },
+        Critical,
+        &["another program", "ss --listening", "sport = :80"],
+    ),
+    ("port-link", |f| f.network.ports[0].has_link = false, Warning, &["eth0", "ip link show eth0"]),
+    (
+        "port-link",
+        |f| (f.network.ports[0].has_link, f.network.ports[0].is_enabled) = (false, false),
+        Warning,
+        &["switched off", "ip link set eth0 up"],
+    ),
+    (
+        "mtu",
+        |f| f.network.ports[0].mtu = Some(1500),
+        Warning,
+        &["eth0 of 100 Gb/s has an MTU of 1500", "ip link set eth0 mtu 9000"],
+    ),
+];
+
+const DRIVES: &[Row] = &[
+    ("drive-absent", |f| f.absent = vec!["/dev/x".into()], Warning, &["nothing is at /dev/x"]),
+    ("drive-absent", |f| f.config.says.drives.clear(), Warning, &["names no drives"]),
+    (
+        "drive-unlisted",
+        |f| f.drives[1].is_listed = false,
+        Critical,
+        &["/dev/nvme1n1 (1 GiB, serial S1) is slot 1 of array \"data\"", "add \"/dev/nvme1n1\""],
+    ),
+    (
+        "drive-unlisted",
+        |f| (f.drives[1].is_listed, f.drives[1].content) = (false, Some(Content::Blank)),
+        Warning,
+        &["in no use"],
+    ),
+    (
+        "drive-twice",
+        |f| f.drives[1].device.as_mut().expect("one").identity = device(0).identity,
+        Critical,
+        &["/dev/nvme0n1 and /dev/nvme1n1 are one drive by two ways"],
+    ),
+    (
+        "drive-twice",
+        |f| {
+            let part = f.drives[1].device.as_mut().expect("one");
+            (part.name, part.partition) = ("nvme0n1p1".into(), Some(1));
+        },
+        Critical,
+        &["lie on one another"],
+    ),
+    ("drive-in-use", |f| used(f, By::Mount("/srv".into())), Warning, &["umount /srv"]),
+    ("drive-in-use", |f| used(f, By::Swap), Warning, &["swapoff /dev/nvme0n1p1"]),
+    ("drive-in-use", |f| used(f, By::Md("/dev/md0".into())), Warning, &["mdadm --stop /dev/md0"]),
+    (
+        "drive-in-use",
+        |f| used(f, By::Mapper { name: "vg-lv".into(), group: Some("vg".into()) }),
+        Warning,
+        &["vgchange -an vg"],
+    ),
+    (
+        "drive-in-use",
+        |f| used(f, By::Mapper { name: "secret".into(), group: None }),
+        Warning,
+        &["dmsetup remove secret"],
+    ),
+    ("drive-in-use", |f| used(f, By::Holder("/dev/bcache0".into())), Warning, &["bcache0"]),
+    (
+        "drive-foreign",
+        |f| f.drives[0].content = Some(Content::Foreign("ext4".into())),
+        Warning,
+        &["/dev/nvme0n1 holds ext4", "palisade drive wipe /dev/nvme0n1"],
+    ),
+    (
+        "drive-link",
+        |f| {
+            let pci = f.drives[0].device.as_mut().expect("one").pci.as_mut().expect("one");
+            pci.link.as_mut().expect("one").now = Width { lanes: 2, megatransfers: 8_000 };
+        },
+        Warning,
+        &["is 8.0 GT/s x2, and could be 16.0 GT/s x4", "lspci -vvs 0000:00:00.0"],
+    ),
+    (
+        "drive-health",
+        |f| {
+            let (what, action) = ("worn".to_owned(), "replace it".to_owned());
+            let (rule, level) = (Rule::Wear, Level::Critical);
+            let reasons = vec![Judged { rule, level, what, action, since: NOW }];
+            f.drives[0].verdict = Some(Verdict { level, reasons });
+        },
+        Critical,
+        &["/dev/nvme0n1: worn", "replace it"],
+    ),
+    (
+        "drive-blocks",
+        |f| f.drives[1].block_bytes = Some(512),
+        Warning,
+        &["512 bytes: /dev/nvme1n1", "nvme id-ns -H /dev/nvme1n1"],
+    ),
+];
+
+const KEEPING: &[Row] = &[
+    (
+        "certificate",
+        |f| f.https.certificate = Some(Err("no key".into())),
+        Critical,
+        &["no key", "systemctl kill -s HUP palisade"],
+    ),
+    ("certificate", |f| own(f).not_after = NOW + 30 * DAY, Warning, &["/c.pem ends within 30"]),
+    ("certificate", |f| own(f).not_after = NOW, Critical, &["ended at 2026-07-01"]),
+    ("certificate", |f| own(f).not_before = NOW + 1, Critical, &["good from"]),
+    ("certificate", |f| f.https.certificate = None, Unknown, &["sudo palisade doctor"]),
+    (
+        "certificate-names",
+        |f| own(f).names = vec!["other.example".into()],
+        Warning,
+        &["for other.example, and this machine is shelf", "openssl"],
+    ),
+    ("certificate-names", |f| own(f).names.clear(), Warning, &["no name at all"]),
+    ("certificate-key", |f| f.https.key_mode = Some(0o644), Critical, &["everybody may read"]),
+    ("certificate-key", |f| f.https.key_mode = Some(0o660), Critical, &["its group may write"]),
+    ("clock", |f| f.clock.is_kept = Some(false), Warning, &["timedatectl set-ntp true"]),
+    ("clock", |f| f.clock.is_kept = None, Unknown, &["timedatectl"]),
+    ("clock", |f| f.clock.latest = Some(NOW + 60), Critical, &["it was 2026-07-01"]),
+    ("clock", |f| f.now = 5, Critical, &["1970-01-01"]),
+    ("state", |f| f.state = State::default(), Warning, &["no state directory", "/p.toml"]),
+    ("state", |f| f.state.node.kind = Some(NodeKind::Other), Critical, &["no directory"]),
+    ("state", |f| f.state.is_read_only = Some(true), Critical, &["mount -o remount,rw"]),
+    ("state", |f| f.state.node.mode = 0o770, Critical, &["mode 770", "chmod 700 /state"]),
+    ("state", |f| f.state.node.mode = 0o755, Warning, &["others may read", "chmod 700 /state"]),
+    (
+        "state",
+        |f| {
+            f.process.is_daemon = true;
+            f.process.user = Some(991);
+        },
+        Critical,
+        &["user 0's, and the daemon is user 991", "chown -R 991 /state"],
+    ),
+    ("state-room", |f| f.state.free = Some(200 * MIB), Warning, &["200 MiB", "du -xh"]),
+    ("state-room", |f| f.state.free = Some(0), Critical, &["0 MiB"]),
+    ("socket", |f| f.socket.kind = Some(NodeKind::Other), Critical, &["is no socket", "mv "]),
+    ("socket", |f| f.socket.mode = 0o666, Warning, &["chmod 660 /run/palisade/palisade.sock"]),
+    ("socket", |f| f.socket.parent_mode = Some(0o777), Warning, &["chmod go-w /run/palisade"]),
+];
+
+fn used(facts: &mut Facts, by: By) {
+    facts.drives[0].uses = vec![Use { part: "nvme0n1p1".to_owned(), by }];
+}
+
+fn own(facts: &mut Facts) -> &mut Certificate {
+    let own = facts.https.certificate.as_mut().expect("there is one");
+    own.as_mut().expect("it can be used")
+}
+
+/// Holds what a check says of a machine against a row.
+fn hold(facts: &Facts, (id, _, status, words): &Row) {
+    let found = outcomes(&examine(facts), id);
+    let [only] = found.as_slice() else { panic!("{id} {words:?}: one is said, not {found:?}") };
+    let text = format!("{} {} {}", only.what, only.why, only.mend);
+    assert_eq!(only.status, *status, "{id}: {text}");
+    words.iter().for_each(|word| assert!(text.contains(word), "{id}: {word} is not in: {text}"));
+    assert!(!only.why.is_empty() && !only.mend.is_empty(), "{id}: {text}");
+}
+
+#[test]
+fn on_a_good_machine_all_is_well() {
+    let (mut facts, told) = running();
+    for drive in &mut facts.drives {
+        drive.known = told.drives.iter().find(|known| known.drive.path == drive.path).cloned();
+    }
+    facts.daemon = Daemon::Running(Box::new(told));
+    let report = examine(&facts);
+    let bad: Vec<_> = report.checks.iter().filter(|outcome| outcome.status != Well).collect();
+    assert!(report.ok && bad.is_empty(), "{bad:?}");
+    let ids: Vec<_> = CHECKS.iter().map(|check| check.id).collect();
+    let told: Vec<_> = report.checks.iter().map(|outcome| outcome.id).collect();
+    assert_eq!(told, ids, "each check says something once, in its order");
+    assert!(report.checks.iter().all(|own| own.why.is_empty() && own.mend.is_empty()));
+    // Without a daemon nothing is missed but what only it knows.
+    let alone = examine(&good());
+    assert!(alone.ok && alone.checks.iter().all(|own| own.status == Well), "{alone:?}");
+    let silent: Vec<_> =
+        ids.into_iter().filter(|id| alone.checks.iter().all(|outcome| outcome.id != *id)).collect();
+    assert_eq!(silent, ["drive-unusable", "certificate-served"]);
+}
+
+#[test]
+fn each_fault_is_found_with_why_and_what_mends_it() {
+    let mut red = BTreeSet::new();
+    for row in [SYSTEM, NETWORK, DRIVES, KEEPING].concat() {
+        let mut facts = good();
+        row.1(&mut facts);
+        hold(&facts, &row);
+        red.insert(row.0);
+    }
+    for row in TOLD {
+        let (mut facts, mut told) = running();
+        row.1(&mut facts, &mut told);
+        for drive in &mut facts.drives {
+            drive.known = told.drives.iter().find(|known| known.drive.path == drive.path).cloned();
+        }
+        facts.daemon = Daemon::Running(Box::new(told));
+        hold(&facts, &(row.0, |_| {}, row.2, row.3));
+        red.insert(row.0);
+    }
+    let all: BTreeSet<_> = CHECKS.iter().map(|check| check.id).collect();
+    assert_eq!(red, all, "each check has been red");
+}
+
+/// As [`Row`], of a machine where a daemon runs.
+type ToldRow = (&'static str, fn(&mut Facts, &mut Told), Status, &'static [&'static str]);
+
+const TOLD: &[ToldRow] = &[
+    ("memory-lock", |_, t| t.memory.locked = false, Warning, &["LimitMEMLOCK=infinity"]),
+    ("sys-resource", |_, t| t.memory.io_flusher = false, Warning, &["CAP_SYS_RESOURCE"]),
+    (
+        "drive-unusable",
+        |_, t| {
+            let drive = &mut t.drives[0].drive;
+            (drive.state, drive.problem) = (view::DriveState::Unusable, Some("busy".into()));
+        },
+        Critical,
+        &["the daemon can't use /dev/nvme0n1: busy"],
+    ),
+    (
+        "drive-unusable",
+        |_, t| t.drives[1].drive.state = view::DriveState::Failed,
+        Critical,
+        &["palisade array replace data --slot 1 --with DRIVE"],
+    ),
+    (
+        "drive-health",
+        |_, t| {
+            let reason = view::Reason {
+                rule: "wear".into(),
+                health: Health::Warning,
+                what: "worn".into(),
+                action: "replace it".into(),
+                since: NOW,
+            };
+            let link = view::Reason { rule: "link".into(), ..reason.clone() };
+            t.drives[0].hardware =
+                Arc::new(view::Hardware { reasons: vec![reason, link], ..Default::default() });
+        },
+        Warning,
+        &["/dev/nvme0n1: worn"],
+    ),
+    (
+        "certificate-served",
+        |_, t| t.fingerprint = Some("EF".into()),
+        Warning,
+        &["another certificate than /c.pem", "systemctl kill -s HUP palisade"],
+    ),
+    (
+        "state",
+        |_, t| t.state_problem = Some("full".into()),
+        Critical,
+        &["the daemon can't use /state: full"],
+    ),
+    (
+        "drive-unlisted",
+        |f, _| (f.drives[1].is_listed, f.drives[1].content) = (false, None),
+        Critical,
+        &["is slot 1 of array \"data\"", "; then: systemctl kill -s HUP palisade"],
+    ),
+];
+
+#[test]
+fn what_looks_like_a_fault_and_is_none_is_let_be() {
+    let rows: &[(&str, fn(&mut Facts))] = &[
+        ("kernel", |f| f.kernel.release = Some("5.11-rc1".into())),
+        ("io-uring", |f| f.kernel.uring_disabled = Some(1)),
+        ("io-uring", |f| {
+            (f.kernel.uring_disabled, f.kernel.uring_group) = (Some(1), Some(44));
+            (f.process.capabilities, f.process.groups) = (Some(0), vec![44]);
+        }),
+        ("open-files", |f| f.process.files = Some(Limit { soft: 1, hard: u64::MAX })),
+        ("memory-lock", |f| {
+            f.process.capabilities = Some(0);
+            f.process.locked = Some(Limit { soft: 1, hard: u64::MAX });
+        }),
+        ("memory-lock", |f| {
+            (f.process.capabilities, f.process.may_use_gpu) = (Some(0), true);
+        }),
+        ("listener-address", |f| {
+            f.network.listeners[0].address = "[::]:8443".parse().expect("one")
+        }),
+        // Another family, another port, or the daemon itself.
+        ("listener-port", |f| {
+            let socket =
+                |address: &str, owner| Socket { address: address.parse().expect("one"), owner };
+            let daemon = Owner { pid: 7, name: "palisade".into(), is_daemon: true };
+            f.network.sockets = vec![
+                socket("192.0.2.9:8443", None),
+                socket("[::]:4420", None),
+                socket("192.0.2.1:8443", Some(daemon)),
+            ];
+        }),
+        ("drive-unlisted", |f| {
+            f.drives[1].is_listed = false;
+            f.drives[1].content = Some(Content::Foreign("ext4".into()));
+        }),
+        ("drive-unlisted", |f| {
+            (f.drives[0].is_listed, f.drives[1].is_listed) = (false, true);
+            used(f, By::Mount("/".into()));
+        }),
+        ("drive-twice", |f| {
+            // A drive that says nothing of itself may be any.
+            f.drives[0].device.as_mut().expect("one").identity = Identity::default();
+        }),
+        ("certificate", |f| (own(f).not_after, own(f).is_made) = (NOW + DAY, true)),
+        ("certificate-names", |f| own(f).names = vec!["192.0.2.1".into()]),
+        ("certificate-names", |f| own(f).names = vec!["*.example".into()]),
+        ("clock", |f| f.clock.latest = Some(NOW + 2)),
+        ("state", |f| f.state.node.kind = None),
+        ("socket", |f| {
+            f.socket.mode = 0o666;
+            f.config.says.access = Some(Access::default());
+        }),
+        ("socket", |f| f.socket.parent_mode = Some(0o1777)),
+    ];
+    for (id, change) in rows {
+        let mut facts = good();
+        change(&mut facts);
+        let found = outcomes(&examine(&facts), id);
+        assert!(found.iter().all(|outcome| outcome.status == Well), "{id}: {found:?}");
+        assert!(!found.is_empty(), "{id} says so");
+    }
+}
+
+#[test]
+fn what_does_not_apply_is_not_told() {
+    let mut facts = good();
+    (facts.config.says.https, facts.network.listeners) = (vec![], vec![]);
+    facts.network.ports.clear();
+    facts.drives.clear();
+    let report = examine(&facts);
+    let told: BTreeSet<_> = report.checks.iter().map(|outcome| outcome.id).collect();
+    for id in ["listener-address", "listener-port", "port-link", "mtu", "net-bind", "certificate"] {
+        assert!(!told.contains(id), "{id}");
+    }
+    for id in ["sys-admin", "drive-twice", "drive-link", "drive-health", "drive-blocks"] {
+        assert!(!told.contains(id), "{id}");
+    }
+    facts = good();
+    (facts.network.ports[0].mtu, facts.network.ports[0].megabits) = (Some(1500), Some(1_000));
+    assert!(outcomes(&examine(&facts), "mtu").is_empty(), "a slow port");
+    facts.config.says.health.link = 0;
+    facts.drives = vec![drive(0, true)];
+    assert!(outcomes(&examine(&facts), "drive-link").is_empty());
+}
+
+#[test]
+fn the_form_for_programs_is_fixed() {
+    let mut facts = good();
+    facts.kernel.release = Some("5.4".into());
+    let report = examine(&facts);
+    assert!(!report.ok);
+    let only: Vec<_> = report.checks.iter().map(|own| (own.id, own.area)).take(3).collect();
+    assert_eq!(only, [("config", "config"), ("daemon", "daemon"), ("kernel", "kernel")]);
+    for (status, word) in
+        [(Well, "ok"), (Warning, "warning"), (Critical, "critical"), (Unknown, "unknown")]
+    {
+        let bad = status.is_finding();
+        assert_eq!(bad, matches!(word, "warning" | "critical"));
+    }
+}
+
+#[test]
+fn the_page_for_administrators_lists_the_checks() {
+    let page = include_str!("../../../docs/operating.md");
+    let rows = CHECKS
+        .iter()
+        .map(|check| format!("| {} | `{}` | {} |\n", check.area, check.id, check.looks_for));
+    let table: String = rows.collect();
+    assert!(page.contains(&table), "docs/operating.md lacks the table:\n{table}");
+}
