@@ -25,6 +25,7 @@ mod kill;
 mod login;
 mod memory;
 mod messages;
+mod notify;
 mod redfish;
 mod watch;
 mod wide;
