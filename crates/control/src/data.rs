@@ -212,7 +212,7 @@ impl Data {
     pub async fn turn(&self) -> bool {
         for core in (0..self.cores()).map(CoreId) {
             let (sender, receiver) = oneshot::channel();
-            self.handle.run_on(core, Box::new(move |_| drop(sender.send(()))));
+            self.handle.run_on(core, Box::new(move |_| sender.send(()).unwrap_or_default()));
             if receiver.await.is_err() {
                 return false;
             }
