@@ -27,7 +27,7 @@ DRIVES, DRIVE_BYTES = 4, 64 << 20
 # What stays of a package that was purged: users, and what dpkg keeps of its own.
 STAYS = re.compile(
     r"^(etc/(passwd|group|shadow|gshadow|subuid|subgid)-?|etc/\.pwd\.lock|etc/ld\.so\.cache|"
-    r"var/(lib/dpkg|log|cache|lib/systemd)(/.*)?|srv(/.*)?|run(/.*)?|tmp(/.*)?)$"
+    r"var/(lib/dpkg|log|cache|lib/systemd)(/.*)?|var/lib/palisade(/drive.img)?|srv(/.*)?|run(/.*)?|tmp(/.*)?)$"
 )
 
 
@@ -293,13 +293,17 @@ class Life:
         claim(self.digests() == drives, "drives were changed")
 
     def purged(self):
-        """purged, it leaves its user and the drives, and nothing else"""
+        """purged, it leaves its user, the drives and foreign files, and nothing else"""
         drives = self.digests()
+        # The unit may write there: people may have put a drive there.
+        strange = self.tree.path / "var/lib/palisade/drive.img"
+        strange.touch()
         self.tree.run("dpkg", "--purge", "palisade")
         claim(self.digests() == drives and len(drives) == DRIVES, "drives were changed")
         left = {name for name in self.tree.names() - self.before if not STAYS.match(name)}
         claim(not left, f"left: {sorted(left)}")
-        claim(not (self.tree.path / "var/lib/palisade").exists(), "its state is there")
+        own = [path.name for path in strange.parent.iterdir()]
+        claim(own == ["drive.img"], f"in its state directory: {own}")
         claim(not (self.tree.path / "run/palisade").exists(), "its runtime directory is there")
         listed = subprocess.run(
             ["chroot", self.tree.path, "dpkg", "-s", "palisade"], capture_output=True, check=False
