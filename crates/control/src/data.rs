@@ -208,6 +208,18 @@ impl Data {
         );
     }
 
+    /// Waits until every core has done a turn; false where one has stopped.
+    pub async fn turn(&self) -> bool {
+        for core in (0..self.cores()).map(CoreId) {
+            let (sender, receiver) = oneshot::channel();
+            self.handle.run_on(core, Box::new(move |_| sender.send(()).unwrap_or_default()));
+            if receiver.await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Ends the connections of an export, or with `None` all of an address, on every core.
     pub async fn end_connections(&self, table: &Arc<Table>, export: Option<&str>) {
         for core in (0..self.cores()).map(CoreId) {

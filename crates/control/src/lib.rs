@@ -9,7 +9,7 @@
 //! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
 //!   for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
-//!   daemon takes from its configuration.
+//!   daemon takes from its configuration. `notify`: what the service manager is told.
 //! - `events`: what came to be, for streams (`watching`), webhooks and the log. `alerts`: what is
 //!   wrong, and mail of that.
 //! - `snapshot`: what answers are made of; `renewal` keeps it. `jobs`: background work, to its end
@@ -89,6 +89,7 @@ mod mute;
 mod nameplate;
 pub mod names;
 mod next;
+mod notify;
 mod nvme;
 mod pattern;
 mod peer;

@@ -27,6 +27,7 @@ use crate::http;
 use crate::local::{self, Socket};
 use crate::manager::Manager;
 use crate::memory;
+use crate::notify::Service;
 use crate::reload::{self, Reader};
 use crate::room::Room;
 use crate::snapshot;
@@ -117,6 +118,7 @@ async fn run(
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
     let hangup = signal(SignalKind::hangup()).map_err(|e| cannot_start(&e))?;
+    let service = Arc::new(Service::found());
     let kernel = parity_kernel()?;
     raise_file_limit();
     let (listener, own_socket) = listen(socket, config.access.is_some()).await?;
@@ -128,6 +130,7 @@ async fn run(
     let ledger = Arc::new(Ledger::new(config.counters, snapshot::now()));
     let started = data::start(config.cores, settings, parity.clone(), ledger);
     let (cores, data) = started.map_err(|e| cannot_start(&e))?;
+    let beating = keep_beating(&service, &data);
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm);
     let manager = remembering(manager, &config).await;
@@ -137,23 +140,19 @@ async fn run(
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);
     let tasks = serve_clients(&manager, listener);
-    let starting = tokio::spawn({
-        let manager = manager.clone();
-        async move {
-            report(&manager.start(wait).await);
-            say_ready();
-        }
-    });
+    let starting = begin(&manager, &service, wait);
     let viewed = manager.clone();
     let keeping = tokio::spawn(async move { viewed.keep_view().await });
     let attending = attend(&manager);
     let sessions = keep_sessions(&manager);
     let retrying = tokio::spawn(keep_retrying(manager.clone()));
-    let reloading = tokio::spawn(keep_reloading(manager.clone(), config, read, hangup));
+    let again = keep_reloading(manager.clone(), service.clone(), config, read, hangup);
+    let reloading = tokio::spawn(again);
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
+    service.stopping();
     // What was being started is started first, so that it can be stopped.
     manager.begin_end();
     manager.events().tell(&say::DAEMON_ENDS, &[], uri::MANAGER);
@@ -162,7 +161,7 @@ async fn run(
     attending.iter().for_each(JoinHandle::abort);
     retrying.abort();
     sessions.abort();
-    turned_away.abort();
+    [turned_away, beating].iter().for_each(JoinHandle::abort);
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
@@ -175,6 +174,16 @@ async fn run(
         say_stuck();
     }
     Ok(problems)
+}
+
+/// Starts arrays, and says when that is done.
+fn begin(manager: &Arc<Manager>, service: &Arc<Service>, wait: Duration) -> JoinHandle<()> {
+    let (manager, service) = (manager.clone(), service.clone());
+    tokio::spawn(async move {
+        report(&manager.start(wait).await);
+        say_ready();
+        service.ready();
+    })
 }
 
 /// Gives a new manager what is kept beside the drives, and where the kernel tells of devices.
@@ -236,6 +245,16 @@ fn keep_sessions(manager: &Manager) -> JoinHandle<()> {
     tokio::spawn(async move { accounts.keep().await })
 }
 
+/// Tells the service manager, for as long as the daemon runs, that every thread of it does.
+fn keep_beating(service: &Arc<Service>, data: &Data) -> JoinHandle<()> {
+    let (service, data) = (service.clone(), data.clone());
+    let turn = move || {
+        let data = data.clone();
+        async move { data.turn().await }
+    };
+    tokio::spawn(async move { service.keep(turn).await })
+}
+
 /// Tries exports again that can't be served.
 async fn keep_retrying(manager: Arc<Manager>) {
     loop {
@@ -254,12 +273,15 @@ fn say_stuck() {
 /// Reads the configuration again whenever SIGHUP says so.
 async fn keep_reloading(
     manager: Arc<Manager>,
+    service: Arc<Service>,
     mut config: Config,
     read: Reader,
     mut hangup: Signal,
 ) {
     while hangup.recv().await.is_some() {
+        service.reloading();
         reload::reload(&manager, &mut config, &read).await;
+        service.reloaded();
     }
 }
 

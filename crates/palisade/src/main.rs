@@ -29,6 +29,8 @@ mod export;
 mod fetch;
 mod login;
 mod logins;
+#[cfg(test)]
+mod man;
 mod named;
 mod output;
 mod overview;

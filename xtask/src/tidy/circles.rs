@@ -33,6 +33,7 @@ const ROWS: &Rows = &[
                 "lookup",
                 "mute",
                 "nameplate",
+                "notify",
                 "pattern",
                 "peer",
                 "plugs",

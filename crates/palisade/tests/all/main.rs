@@ -26,6 +26,7 @@ mod kill;
 mod login;
 mod memory;
 mod messages;
+mod notify;
 mod redfish;
 mod watch;
 mod wide;

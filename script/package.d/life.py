@@ -1,0 +1,311 @@
+"""A life of the package in a Debian of its own: a folder, entered by chroot.
+
+Steps, each of which needs those before it: installed → run as its unit says, under its user, with
+a manager that stands in for systemd: it takes what the daemon says on `NOTIFY_SOCKET` → upgraded
+while it runs → removed → purged. Its drives are files; they are compared at the end.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from report import Failure, claim, run
+from tree import Tree
+
+# Seconds that anything of the daemon may take.
+PATIENCE = 60
+CONFIG = "etc/palisade/palisade.toml"
+DRIVES, DRIVE_BYTES = 4, 64 << 20
+# What stays of a package that was purged: users, and what dpkg keeps of its own.
+STAYS = re.compile(
+    r"^(etc/(passwd|group|shadow|gshadow|subuid|subgid)-?|etc/\.pwd\.lock|etc/ld\.so\.cache|"
+    r"var/(lib/dpkg|log|cache|lib/systemd)(/.*)?|var/lib/palisade(/drive.img)?|srv(/.*)?|run(/.*)?|tmp(/.*)?)$"
+)
+
+
+def until(what, ask):
+    """Waits for what is asked for; it."""
+    end = time.monotonic() + PATIENCE
+    while not (found := ask()):
+        claim(time.monotonic() < end, f"not within {PATIENCE} s: {what}")
+        time.sleep(0.05)
+    return found
+
+
+def digest(path):
+    """What a file holds, in short."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Manager:
+    """What the daemon says to a service manager."""
+
+    def __init__(self, path):
+        path.unlink(missing_ok=True)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        path.chmod(0o666)
+        self.socket.settimeout(PATIENCE)
+        self.said = []
+
+    def wait(self, word):
+        """Waits until it says this from now on."""
+        while True:
+            try:
+                lines = self.socket.recv(4096).decode().splitlines()
+            except TimeoutError as error:
+                raise Failure(f"it did not say {word}, but {self.said}") from error
+            self.said += lines
+            if word in lines:
+                return
+
+
+class Service:
+    """The daemon, run as the unit says."""
+
+    def __init__(self, unit, tree, log, before=()):
+        self.unit, self.tree, self.log = unit, tree, log
+        self.manager = Manager(tree.path / "run/notify")
+        for name, place in (("RuntimeDirectory", "run"), ("StateDirectory", "var/lib")):
+            folder = pathlib.Path("/", place, unit.one(name))
+            mode = unit.one(f"{name}Mode")
+            user = unit.one("User")
+            tree.run("install", "-d", "-o", user, "-g", unit.one("Group"), "-m", mode, folder)
+        environment = {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "NOTIFY_SOCKET": "/run/notify",
+            "WATCHDOG_USEC": str(unit.seconds("WatchdogSec") * 1_000_000),
+            "STATE_DIRECTORY": f"/var/lib/{unit.one('StateDirectory')}",
+        }
+        words = [*unit.setpriv(), *unit.one("ExecStart").split()]
+        self.process = tree.start([*before], words, environment, log, int(unit.one("UMask"), 8))
+
+    def pid(self):
+        """The daemon's process: the one that has its program, of those below the first."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                int(entry.name)
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                root = os.readlink(entry / "root")
+                if words[0].endswith(b"/palisade") and pathlib.Path(root) == self.tree.path:
+                    found.append(int(entry.name))
+        claim(len(found) == 1, f"daemons: {found}")
+        return found[0]
+
+    def reload(self):
+        """Does what `systemctl reload` does."""
+        for command in self.unit.settings["ExecReload"]:
+            words = command.replace("$MAINPID", str(self.pid())).split()
+            if words[0] == "/bin/kill":
+                os.kill(self.pid(), signal.Signals[f"SIG{words[1].lstrip('-')}"])
+            else:
+                self.tree.run(*self.unit.setpriv(), *words)
+        self.manager.wait("RELOADING=1")
+        self.manager.wait("READY=1")
+
+    def stop(self):
+        """Stops it as systemd does; it must end well."""
+        os.kill(self.pid(), signal.SIGTERM)
+        self.manager.wait("STOPPING=1")
+        status = self.process.wait(PATIENCE)
+        claim(status == 0, f"it ended with {status}: {self.log.read_text()[-2000:]}")
+
+    def kill(self):
+        """Ends it, however it is."""
+        if self.process.poll() is None:
+            with contextlib.suppress(Failure, OSError):
+                os.kill(self.pid(), signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
+
+
+class Life:
+    """The life; see above."""
+
+    def __init__(self, unit, old, new, place, folder):
+        self.unit, self.old, self.new = unit, old, new
+        self.place, self.folder = place, folder
+        self.tree = None
+        self.service = None
+        self.before = set()
+
+    def steps(self):
+        """Each, in order."""
+        try:
+            yield self.made
+            yield self.installed
+            yield self.told
+            yield self.works
+            yield self.calls
+            yield self.upgraded
+            yield self.removed
+            yield self.purged
+        finally:
+            if self.service:
+                self.service.kill()
+            for log in self.place.glob("*.log"):
+                shutil.copy(log, self.folder)
+
+    def made(self):
+        """a Debian is there"""
+        self.tree = Tree(self.place, self.folder)
+        self.before = self.tree.names()
+
+    def installed(self):
+        """it is installed, with its user, and enabled"""
+        self.tree.install(self.old)
+        user = self.tree.run("getent", "passwd", self.unit.one("User")).strip().split(":")
+        claim(user[5:] == ["/var/lib/palisade", "/usr/sbin/nologin"], f"{user}")
+        wanted = self.tree.path / "etc/systemd/system/multi-user.target.wants/palisade.service"
+        claim(wanted.is_symlink(), "the unit is not enabled")
+        found = (self.tree.path / CONFIG).stat()
+        claim((found.st_uid, found.st_mode & 0o777) == (0, 0o644), f"{CONFIG}: {found}")
+
+    def told(self):
+        """its configuration is well, and so is each line that a person may take the # from"""
+        own = self.tree.path / CONFIG
+        self.tree.run("palisade", "check-config")
+        lines = [line for line in own.read_text().splitlines() if line != "drives = []"]
+        every = [re.sub(r"^#(?=[a-z\[])", "", line) for line in lines]
+        claim(sum(a != b for a, b in zip(lines, every, strict=True)) > 30, "few lines have a key")
+        (self.tree.path / "tmp/every.toml").write_text("\n".join(every))
+        self.tree.run("palisade", "check-config", "/tmp/every.toml")
+
+    def palisade(self, *words):
+        """Runs a command as root; its object."""
+        return json.loads(self.tree.run("palisade", *words, "--json"))
+
+    def image(self):
+        """What the volume is to hold."""
+        return self.place / "image"
+
+    def uri(self):
+        """Where clients outside of the tree find the volume."""
+        return f"nbd+unix:///tank%2Fdb?socket={self.tree.path}/run/palisade/db.nbd"
+
+    def compare(self):
+        """Reads the volume as a client does; it must hold what was written."""
+        read = self.place / "read"
+        run("nbdcopy", self.uri(), read)
+        claim(digest(read) == digest(self.image()), "it differs")
+
+    def works(self):
+        """it runs under its user, says so, takes a configuration, and serves a volume"""
+        drives = self.tree.path / "srv/drives"
+        drives.mkdir()
+        user = self.tree.number("passwd", self.unit.one("User"))
+        for number in range(DRIVES):
+            path = drives / f"{number}.img"
+            with path.open("wb") as file:
+                file.truncate(DRIVE_BYTES)
+            os.chown(path, user, -1)
+        trace = ("strace", "-f", "-qq", "-e", "signal=none", "-o", self.place / "calls.txt")
+        self.service = Service(self.unit, self.tree, self.place / "daemon.log", trace)
+        _, missing = self.unit.capabilities("AmbientCapabilities")
+        if missing:
+            print(f"  this machine can't hand on {' '.join(missing)}")
+        for word in ("WATCHDOG=1", "READY=1"):
+            self.service.manager.wait(word)
+        socket_file = (self.tree.path / "run/palisade/palisade.sock").stat()
+        found = (socket_file.st_uid, socket_file.st_gid, socket_file.st_mode & 0o777)
+        group = self.tree.number("group", self.unit.one("Group"))
+        claim(found == (user, group, 0o660), f"the socket is {found}")
+        config = self.tree.path / CONFIG
+        text = config.read_text().replace("drives = []", 'drives = ["/srv/drives/*.img"]', 1)
+        config.write_text(text)
+        self.service.reload()
+        names = [f"/srv/drives/{number}.img" for number in range(DRIVES)]
+        self.palisade("array", "create", "tank", "--level", "5", "--drives", *names)
+        self.palisade("volume", "create", "tank/db", "--size", "16M")
+        self.palisade("export", "create", "tank/db", "--nbd", "unix:/run/palisade/db.nbd")
+        self.image().write_bytes(os.urandom(16 << 20))
+        run("nbdcopy", "--flush", self.image(), self.uri())
+        self.compare()
+        audit = (self.tree.path / "var/lib/palisade").stat()
+        claim((audit.st_uid, audit.st_mode & 0o777) == (user, 0o700), f"{audit}")
+        self.others(user, group)
+        self.service.stop()
+
+    def others(self, user, group):
+        """Members of the group may use it, others not."""
+        nobody = ("setpriv", "--reuid=65534", "--clear-groups")
+        self.tree.run(*nobody, f"--regid={group}", "palisade", "status")
+        status, said = self.tree.run(
+            *nobody, "--regid=65534", "palisade", "status", may=range(256), status=True
+        )
+        claim(status not in (0, 139), f"nobody may use it: {said}")
+
+    def calls(self):
+        """its system calls, and kinds of sockets, are those that the unit allows"""
+        text = (self.place / "calls.txt").read_text(errors="replace")
+        begin = text.find('execve("/usr/bin/palisade"')
+        claim(begin >= 0, "the daemon was not traced")
+        made = set(re.findall(r"^\d+ +(\w+)\(", text[begin:], re.MULTILINE))
+        refused = made - self.unit.allowed() - {"execve"}
+        claim(len(made) > 30 and not refused, f"{len(made)} calls; not allowed: {sorted(refused)}")
+        kinds = set(re.findall(r"socket\((AF_\w+)", text[begin:]))
+        foreign = kinds - set(self.unit.words("RestrictAddressFamilies"))
+        claim(kinds and not foreign, f"sockets: {kinds}")
+        both = re.findall(r"^\d+ +(?:mmap|mprotect)\(.*WRITE\|PROT_EXEC.*$", text[begin:], re.M)
+        claim(not both, f"memory that is written and executed: {both[:3]}")
+        print(f"  {len(made)} calls")
+
+    def upgraded(self):
+        """it is upgraded while it runs: the daemon goes on, and the configuration is kept"""
+        self.service = Service(self.unit, self.tree, self.place / "daemon.log")
+        self.service.manager.wait("READY=1")
+        daemon = self.service.pid()
+        config = self.tree.path / CONFIG
+        text = config.read_text()
+        self.tree.install(self.new)
+        claim(config.read_text() == text, "the configuration was changed")
+        claim(config.with_name("palisade.toml.dpkg-dist").exists(), "the new one is not there")
+        claim(self.service.pid() == daemon, "the daemon was stopped")
+        prerm = (self.tree.path / "var/lib/dpkg/info/palisade.prerm").read_text()
+        claim(re.search(r'"\$1" = remove .*\n.*stop', prerm), f"who stops it: {prerm}")
+        self.compare()
+        self.service.stop()
+        self.service = Service(self.unit, self.tree, self.place / "daemon.log")
+        self.service.manager.wait("READY=1")
+        self.compare()
+        self.service.stop()
+
+    def digests(self):
+        """What the drives hold."""
+        return [digest(file) for file in sorted((self.tree.path / "srv/drives").iterdir())]
+
+    def removed(self):
+        """removed, it leaves its configuration, its state and the drives"""
+        drives = self.digests()
+        self.tree.run("dpkg", "--remove", "palisade")
+        claim(not (self.tree.path / "usr/bin/palisade").exists(), "the program is there")
+        for name in (CONFIG, "var/lib/palisade"):
+            claim((self.tree.path / name).exists(), f"{name} is gone")
+        claim(self.digests() == drives, "drives were changed")
+
+    def purged(self):
+        """purged, it leaves its user, the drives and foreign files, and nothing else"""
+        drives = self.digests()
+        # The unit may write there: people may have put a drive there.
+        strange = self.tree.path / "var/lib/palisade/drive.img"
+        strange.touch()
+        self.tree.run("dpkg", "--purge", "palisade")
+        claim(self.digests() == drives and len(drives) == DRIVES, "drives were changed")
+        left = {name for name in self.tree.names() - self.before if not STAYS.match(name)}
+        claim(not left, f"left: {sorted(left)}")
+        own = [path.name for path in strange.parent.iterdir()]
+        claim(own == ["drive.img"], f"in its state directory: {own}")
+        claim(not (self.tree.path / "run/palisade").exists(), "its runtime directory is there")
+        listed = subprocess.run(
+            ["chroot", self.tree.path, "dpkg", "-s", "palisade"], capture_output=True, check=False
+        )
+        claim(listed.returncode == 1, "dpkg knows it")
