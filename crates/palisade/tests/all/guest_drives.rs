@@ -17,6 +17,7 @@ const CHECKS: &[&str] = &[
     "write_read",
     "unplug_under_load",
     "unplug_idle",
+    "cable",
 ];
 
 #[test]
