@@ -88,9 +88,10 @@ async function lifeOfAnArray(world) {
   const place = await bay(tab, two);
   const slot = (state) => page.getByRole('listitem', { name: `${place}: ${state}`, exact: true });
   await slot('free').waitFor();
-  await create(tab, [one, two, three].map((own) => own.short), '300M');
+  await create(tab, [one, two, three].map((own) => own.short), world.machine ? '64M' : '300M');
   const [volume] = (await world.api.all('Fabrics/nbd/Connections')).filter((own) => own.Oem.Palisade.Array === ARRAY);
-  const load = Load.begin(volume.Oem.Palisade.URI);
+  const uri = volume.Oem.Palisade.URI;
+  const load = world.machine ? await world.machine.load(uri) : Load.begin(uri);
   try {
     await tab.go('/shelf');
     await slot('in sync').waitFor();
@@ -131,6 +132,7 @@ async function alarmGone(tab, alarm) {
 /** A drive goes. A file of this machine loses its content, so that requests fail; any other is taken out. */
 async function lose(world, drive) {
   if (world.daemon) world.daemon.lose(drive.Oem.Palisade.Path);
+  else if (world.machine) await world.machine.unplug(drive.SerialNumber);
   else {
     const pools = await world.api.all('Systems/local/Storage/palisade/StoragePools');
     const pool = pools.find((own) => own.Name === ARRAY);

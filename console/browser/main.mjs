@@ -3,6 +3,8 @@
 //   node browser/main.mjs PROGRAM FOLDER [NAME…]
 //   node browser/main.mjs URL FOLDER USER PASSWORD [NAME…]
 //
+// With PALISADE_MACHINE=yes the daemon at URL is in an emulated machine: see machine.mjs.
+//
 // PROGRAM is a palisade of which a daemon is started; with a URL the tests are those that need only
 // an Administrator of a daemon with free drives. NAME… are beginnings of the tests' names. Pictures go
 // to FOLDER, also one of each tab where a test fails. Results are told in the form of Rust's tests.
@@ -11,6 +13,7 @@ import { randomBytes } from 'node:crypto';
 import { chromium } from 'playwright-core';
 import { Api } from './api.mjs';
 import { Daemon } from './daemon.mjs';
+import { Machine } from './machine.mjs';
 import { seed } from './seed.mjs';
 import { Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
@@ -75,6 +78,7 @@ async function prepare(world) {
 }
 
 async function main(world) {
+  world.machine = process.env.PALISADE_MACHINE === 'yes' ? new Machine() : null;
   world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'));
   world.origin = isElsewhere ? new URL(what).origin : world.daemon.origin;
   const executablePath = process.env.PALISADE_CHROMIUM ?? '/usr/bin/chromium';
@@ -107,6 +111,7 @@ let isGood = false;
 const end = async () => {
   await world.browser?.close().catch(() => {});
   await world.api?.end().catch(() => {});
+  world.machine?.end();
   await world.daemon?.end();
 };
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {

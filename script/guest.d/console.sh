@@ -28,7 +28,7 @@ place_of() {
 
 # carry_out WORD ARGUMENT: what was asked for; sets OUTCOME to what came of it.
 carry_out() {
-    OUTCOME=done
+    OUTCOME='done'
     case $1 in
         load)
             URI=$2

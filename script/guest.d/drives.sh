@@ -294,12 +294,16 @@ is_held() { [ "$(state_of "$1")" = in-sync ] && [ "$(alerts "$2")" = critical ];
 
 are_held() { is_held "$1" "$2" && is_held "$3" "$4"; }
 
+# is_at_rest: true once the engine has no more to do for what was written.
+is_at_rest() { [ "$(shown .region_map.dirty_regions)" = 0 ]; }
+
 # The cable of an enclosure: more drives go at once than the array can spare. None is failed, until
-# a request needs one; all that was kept is there when they are back.
+# a request needs one, the engine's own included; all that was kept is there when they are back.
 check_cable() {
     local one two first second slot
     need_array
     kept write
+    wait_for is_at_rest
     one=$(serial_at 1) two=$(serial_at 3)
     first=$(device_of "$one") second=$(device_of "$two")
     unplug_all 1 3
