@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "9c8b759d171f35e5",
+        hash: "941cc5782367dac9",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -24,10 +24,10 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/index-cd931173.js.gz"),
     },
     crate::File {
-        path: "/assets/style-b992bb35.css",
+        path: "/assets/style-89275b06.css",
         kind: "text/css;charset=utf-8",
-        hash: "0f2d624cae1dc8ec",
-        plain: include_bytes!("assets/style-b992bb35.css"),
-        gzip: include_bytes!("assets/style-b992bb35.css.gz"),
+        hash: "f140d2c071367b39",
+        plain: include_bytes!("assets/style-89275b06.css"),
+        gzip: include_bytes!("assets/style-89275b06.css.gz"),
     },
 ];

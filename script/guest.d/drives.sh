@@ -129,13 +129,18 @@ make_whole() {
     plug "$1" "$serial"
     wait_for is_there "$serial"
     palisade drive list
-    palisade array replace data --slot "$2" --with "$serial" || fail "it cannot replace the other"
-    palisade array wait data --timeout 100 || fail "not rebuilt: $(shown .tasks)"
-    array_is optimal || fail "the array is $(shown .state)"
-    [ "$(slot_of "$serial")" = "$2" ] || fail "another drive is in slot $2"
+    fill "$2" "$serial"
     palisade array scrub data --check || fail "no scrub"
     palisade array wait data --timeout 100
     [ "$(shown .last_scrub.mismatches)" = 0 ] || fail "mismatches: $(shown .last_scrub)"
+}
+
+# fill SLOT SERIAL: the drive is put into the slot, and the array is whole.
+fill() {
+    palisade array replace data --slot "$1" --with "$2" || fail "$2 cannot be put into slot $1"
+    palisade array wait data --timeout 100 || fail "not rebuilt: $(shown .tasks)"
+    array_is optimal || fail "the array is $(shown .state)"
+    [ "$(slot_of "$2")" = "$1" ] || fail "another drive is in slot $1"
 }
 
 # drive SERIAL FILTER: what jq makes of a drive, and of what is known of it as a device.
@@ -280,4 +285,45 @@ check_unplug_idle() {
     slot_is "$slot" failed || fail "slot $slot is $(shown ".slots[$slot].state")"
     array_is degraded || fail "the array is $(shown .state)"
     make_whole 2 "$slot"
+}
+
+# state_of SERIAL: the slot's state of a drive, whatever the drive's name is.
+state_of() { shown ".slots[] | select(.serial == \"$1\") | .state"; }
+# is_held SERIAL PATH: true while the array counts on a drive that is gone, and an alert says so.
+is_held() { [ "$(state_of "$1")" = in-sync ] && [ "$(alerts "$2")" = critical ]; }
+
+are_held() { is_held "$1" "$2" && is_held "$3" "$4"; }
+
+# is_at_rest: true once the engine has no more to do for what was written.
+is_at_rest() { [ "$(shown .region_map.dirty_regions)" = 0 ]; }
+
+# The cable of an enclosure: more drives go at once than the array can spare. None is failed, until
+# a request needs one, the engine's own included; all that was kept is there when they are back.
+check_cable() {
+    local one two first second slot
+    need_array
+    kept write
+    wait_for is_at_rest
+    one=$(serial_at 1) two=$(serial_at 3)
+    first=$(device_of "$one") second=$(device_of "$two")
+    unplug_all 1 3
+    within "$PATIENCE" are_held "$one" "$first" "$two" "$second" \
+        || fail "not held: $(shown .slots) $(palisade alert list) $(ls /dev/nvme*n1)"
+    array_is optimal || fail "the array is $(shown .state)"
+    palisade status | grep 'none was failed' || fail "not told: $(palisade status)"
+    # What its drives can't give nobody gets.
+    refused fio --name=check --ioengine=nbd --uri="$URI" --thread=1 --rw=read --bs=64k \
+        --offset=32m --size=8m || fail "read without two drives"
+    array_is failed || fail "the array is $(shown .state)"
+    plug 1
+    plug 3
+    wait_for is_there "$one"
+    wait_for is_there "$two"
+    palisade array stop data || fail "it cannot be stopped"
+    palisade array assemble data || fail "it cannot be assembled"
+    kept verify_only
+    slot=$(shown '.slots[] | select(.state == "failed") | .slot')
+    [ "$(echo "$slot" | wc -w)" = 1 ] || fail "not one drive is failed: $(shown .slots)"
+    fill "$slot" "$(shown ".slots[$slot].serial")"
+    kept verify_only
 }

@@ -29,6 +29,21 @@ serial_at() { cat "$PLACES/$1" 2>/dev/null || echo "palisade-nvme-$1"; }
 # unplug PLACE: takes the drive out. It goes as soon as Linux has let go of it.
 unplug() { qmp device_del "\"id\": \"nvme-$1\""; }
 
+# unplug_all PLACE…: takes drives out together: all is asked for before anything is answered.
+unplug_all() {
+    local place all=''
+    for place in "$@"; do
+        all="$all@ qmp {\"execute\": \"device_del\", \"arguments\": {\"id\": \"nvme-$place\"}}
+"
+    done
+    [ -n "${QMP:-}" ] || skip "no machine that unplugs drives"
+    printf %s "$all" >/dev/hvc0
+    for place in "$@"; do
+        read -r ANSWER </dev/hvc0
+        case $ANSWER in go*) ;; *) fail "place $place: ${ANSWER#no }" ;; esac
+    done
+}
+
 # is_unplugged PLACE: true once nothing is in it.
 is_unplugged() {
     qmp qom-list '"path": "/machine/peripheral"'

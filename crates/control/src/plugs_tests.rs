@@ -33,6 +33,7 @@ fn device(number: u32, transport: Transport) -> Device {
         kind: Kind::Nvme,
         hidden: false,
         controllers: vec![controller],
+        network: None,
         pci: None,
     }
 }

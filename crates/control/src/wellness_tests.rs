@@ -39,6 +39,7 @@ fn device(number: u32) -> Device {
         kind: Kind::Nvme,
         hidden: false,
         controllers: vec![controller],
+        network: None,
         pci: Some(Pci { address: "0000:01:00.0".to_owned(), link: None, slot: None }),
     }
 }

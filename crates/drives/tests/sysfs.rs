@@ -8,6 +8,7 @@ mod recorded;
 use recorded::recorded;
 
 const REMOTE: &str = include_str!("trees/remote.tree");
+const NETWORK: &str = include_str!("trees/network.tree");
 const MACHINE: &str = include_str!("trees/recorded.tree");
 
 fn named<'a>(devices: &'a [Device], name: &str) -> &'a Device {
@@ -64,6 +65,40 @@ fn a_drive_behind_a_fabric_has_its_controllers() {
     let hidden: Vec<&str> = devices.iter().filter(|d| d.hidden).map(|d| d.name.as_str()).collect();
     assert_eq!(hidden, ["nvme0c0n1", "nvme0c0n2", "nvme0c1n1", "nvme3c3n1", "nvme3c4n1"]);
     assert_eq!(named(&devices, "nvme0c1n1").number, None);
+}
+
+#[test]
+fn a_device_behind_another_network_is_remote() {
+    let (_dir, sysfs) = recorded(NETWORK);
+    let devices = sysfs.devices();
+    let mut expected = vec![
+        ("sda", Kind::Scsi, None),
+        ("sdb", Kind::Scsi, Some(Transport::Fc)),
+        ("sdb1", Kind::Scsi, Some(Transport::Fc)),
+        ("sdc", Kind::Scsi, Some(Transport::Fc)),
+        ("sdd", Kind::Scsi, Some(Transport::Tcp)),
+        ("sde", Kind::Scsi, Some(Transport::Rdma)),
+        ("sdf", Kind::Scsi, Some(Transport::Rdma)),
+        ("sdg", Kind::Scsi, Some(Transport::Tcp)),
+        ("sdh", Kind::Scsi, None),
+        ("nbd0", Kind::Other, Some(Transport::Tcp)),
+        ("nbdx", Kind::Other, None),
+        ("rbd0", Kind::Other, Some(Transport::Tcp)),
+        ("rnbd1", Kind::Other, Some(Transport::Rdma)),
+        ("dm-0", Kind::Mapper, Some(Transport::Fc)),
+        ("dm-1", Kind::Mapper, None),
+        ("dm-2", Kind::Mapper, Some(Transport::Fc)),
+        ("dm-3", Kind::Mapper, Some(Transport::Rdma)),
+        ("dm-4", Kind::Mapper, None),
+        ("md0", Kind::Md, Some(Transport::Fc)),
+        ("nvme0n1", Kind::Nvme, Some(Transport::Rdma)),
+    ];
+    expected.sort_by_key(|(name, ..)| *name);
+    let found: Vec<_> = devices.iter().map(|d| (d.name.as_str(), d.kind, d.transport())).collect();
+    assert_eq!(found, expected);
+    for device in &devices {
+        assert_eq!(device.is_remote(), device.transport().is_some(), "{}", device.name);
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn device(name: &str, wwid: &str, diskseq: u64) -> Device {
         kind: Kind::Nvme,
         hidden: false,
         controllers: Vec::new(),
+        network: None,
         pci: None,
     }
 }

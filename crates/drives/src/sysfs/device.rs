@@ -15,6 +15,7 @@ use super::Sysfs;
 use super::identity::Identity;
 use super::pcie::{self, Pci, SlotLabel};
 use super::read::Dir;
+use super::way;
 use std::path::PathBuf;
 
 /// Bytes of the unit in which the kernel gives sizes, whatever a drive's blocks are.
@@ -54,16 +55,16 @@ impl Kind {
     }
 }
 
-/// How an NVMe controller is reached.
+/// How an NVMe controller is reached, or another device behind a network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
     /// It is plugged into this machine.
     Pcie,
-    /// NVMe over TCP.
+    /// NVMe over TCP, iSCSI, and other devices behind TCP.
     Tcp,
-    /// NVMe over RDMA.
+    /// NVMe over RDMA, iSER, SRP.
     Rdma,
-    /// NVMe over Fibre Channel.
+    /// NVMe or SCSI over Fibre Channel.
     Fc,
     /// A target of this kernel's own.
     Loop,
@@ -152,6 +153,8 @@ pub struct Device {
     pub hidden: bool,
     /// The NVMe controllers that reach it, by name; empty for other kinds.
     pub controllers: Vec<Controller>,
+    /// The network on a way to it, for other kinds than NVMe drives.
+    pub network: Option<Transport>,
     /// The PCI function of its first controller, or of a virtual machine's drive.
     pub pci: Option<Pci>,
 }
@@ -162,15 +165,16 @@ impl Device {
         PathBuf::from("/dev").join(&self.name)
     }
 
-    /// How it is reached, for an NVMe drive: by the first of its controllers that says so.
+    /// How it is reached, as far as is known: by the first of its controllers that says so, or by
+    /// the network that is between.
     pub fn transport(&self) -> Option<Transport> {
-        self.controllers.iter().find_map(|controller| controller.transport)
+        self.controllers.iter().find_map(|controller| controller.transport).or(self.network)
     }
 
     /// Whether a network is between on some way to it: if it goes, it may still be well.
     pub fn is_remote(&self) -> bool {
-        let mut transports = self.controllers.iter().filter_map(|c| c.transport);
-        transports.any(Transport::is_remote)
+        let transports = self.controllers.iter().filter_map(|c| c.transport);
+        transports.chain(self.network).any(Transport::is_remote)
     }
 }
 
@@ -181,7 +185,7 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
 }
 
 /// The number behind a word, and nothing else: 0 in `nvme0` for `nvme`.
-fn number_behind<'a>(name: &'a str, word: &str) -> Option<&'a str> {
+pub(super) fn number_behind<'a>(name: &'a str, word: &str) -> Option<&'a str> {
     let number = name.strip_prefix(word)?;
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then_some(number)
@@ -226,6 +230,13 @@ fn controllers(drive: &Dir<'_>, of: &Dir<'_>, slots: &[SlotLabel]) -> Vec<Contro
     named.filter(|(_, dir)| reaches(dir)).map(|(_, dir)| controller(&dir, slots)).collect()
 }
 
+/// The network on a way to the NVMe drive in this directory.
+pub(super) fn fabric(drive: &Dir<'_>) -> Option<Transport> {
+    let of = drive.at("device").filter(|_| kind(drive) == Kind::Nvme)?;
+    let transports = controllers(drive, &of, &[]).into_iter().filter_map(|c| c.transport);
+    transports.into_iter().find(|transport| transport.is_remote())
+}
+
 fn kind(drive: &Dir<'_>) -> Kind {
     let of = drive.at("device").and_then(|device| device.linked("subsystem"));
     match of.as_deref() {
@@ -255,7 +266,7 @@ fn identity(drive: &Dir<'_>, partition: Option<u32>) -> Identity {
 }
 
 /// The drive of what is in this directory, and which partition of it that is.
-fn drive_of<'a>(own: &Dir<'a>) -> (Dir<'a>, Option<u32>) {
+pub(super) fn drive_of<'a>(own: &Dir<'a>) -> (Dir<'a>, Option<u32>) {
     let partition = own.number("partition");
     match (partition, own.parent()) {
         (Some(_), Some(parent)) => (parent, partition),
@@ -288,6 +299,7 @@ fn device(own: &Dir<'_>, slots: &[SlotLabel]) -> Device {
         kind,
         hidden: drive.text("hidden").as_deref() == Some("1"),
         pci: of_controller.or(own_function),
+        network: (kind != Kind::Nvme).then(|| way::network(&drive)).flatten(),
         controllers,
     }
 }

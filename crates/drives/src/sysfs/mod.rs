@@ -26,6 +26,7 @@ mod read;
 mod surroundings;
 #[doc(hidden)]
 pub mod tree;
+mod way;
 
 pub use changes::{Change, changes};
 pub use device::{Controller, Device, Kind, Transport};

@@ -95,8 +95,11 @@ const FAILING: u8 = 0b1101;
 
 /// What the drive speaks (DSP0268, `Protocol`).
 fn protocol(hardware: &Hardware, is_nvme: bool) -> Option<&'static str> {
+    let is_scsi = hardware.kind.as_deref() == Some("scsi");
     match hardware.transport.as_deref() {
         Some("tcp" | "rdma" | "fc") if is_nvme => Some("NVMeOverFabrics"),
+        Some("tcp") if is_scsi => Some("iSCSI"),
+        Some("fc") if is_scsi => Some("FCP"),
         _ => is_nvme.then_some("NVMe"),
     }
 }

@@ -89,6 +89,25 @@ fn a_reason_is_a_condition_with_a_message_of_the_registry() {
 }
 
 #[test]
+fn what_it_speaks_is_told() {
+    for (kind, transport, protocol) in [
+        ("nvme", "pcie", json!("NVMe")),
+        ("nvme", "rdma", json!("NVMeOverFabrics")),
+        ("scsi", "tcp", json!("iSCSI")),
+        ("scsi", "fc", json!("FCP")),
+        // SRP or iSER.
+        ("scsi", "rdma", Value::Null),
+        ("dm", "fc", Value::Null),
+        ("other", "tcp", Value::Null),
+    ] {
+        let (kind_of, by) = (Some(kind.to_owned()), Some(transport.to_owned()));
+        let hardware = Hardware { kind: kind_of, transport: by, ..Hardware::default() };
+        let all = resource(DriveState::Free, hardware);
+        assert_eq!(all["Protocol"], protocol, "{kind} {transport}");
+    }
+}
+
+#[test]
 fn a_device_is_told_in_standard_properties() {
     let smart = Smart { percentage_used: 7, critical_warning: 2, ..Smart::default() };
     let hardware = Hardware {

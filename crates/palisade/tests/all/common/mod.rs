@@ -30,7 +30,7 @@ pub const POLL: Duration = Duration::from_millis(10);
 pub const MIB: u64 = 1 << 20;
 
 /// Whether missing tools are a failure: under `script/test` and in continuous integration.
-fn required() -> bool {
+pub fn required() -> bool {
     let says = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     says("PALISADE_REQUIRE_TOOLS", "1") || says("CI", "true")
 }

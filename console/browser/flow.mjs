@@ -1,0 +1,145 @@
+// A life: an array, a volume and an export in one go; a drive is lost under load; another takes its
+// place. Then all of it is deleted, by names that have to be typed.
+import assert from 'node:assert/strict';
+import { Load } from './load.mjs';
+
+const ARRAY = 'flow';
+const VOLUME = 'data';
+
+/** Confirms the plan that is shown. */
+async function confirm(tab, button, typed = '') {
+  const dialog = tab.page.getByRole('dialog');
+  await dialog.getByRole('heading', { name: 'What will be done' }).waitFor();
+  const act = dialog.getByRole('button', { name: button, exact: true });
+  if (typed !== '') {
+    assert(await act.isDisabled(), `${button} wants the name typed`);
+    await dialog.getByLabel(`Type ${typed} to confirm`).fill(typed);
+  }
+  await act.click();
+}
+
+/** Sends a form on to its plan. */
+const plan = (tab) => tab.button('Show the plan').click();
+
+/** Array, volume and export, each of which leads on to the next. */
+async function create(tab, four, size) {
+  const { page } = tab;
+  await tab.go('/arrays');
+  await tab.button('Create array').click();
+  await page.getByLabel('Name').fill(ARRAY);
+  for (const drive of four) await page.getByRole('checkbox', { name: drive }).check();
+  await page.getByRole('radio', { name: 'RAID 5' }).check();
+  await tab.look('flow-array-form');
+  await plan(tab);
+  await tab.axe('flow-array-plan');
+  await confirm(tab, 'Create array');
+  await page.getByRole('dialog', { name: 'Create volume' }).waitFor();
+  await page.getByLabel('Name').fill(VOLUME);
+  await page.getByLabel('Size').fill(size);
+  await plan(tab);
+  await confirm(tab, 'Create volume');
+  await page.getByRole('dialog', { name: 'Share a volume' }).waitFor();
+  await page.getByLabel('Protocol').selectOption('NBD');
+  await page.getByLabel('Address').fill('127.0.0.1:0');
+  await plan(tab);
+  await confirm(tab, 'Share');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+}
+
+/** Four drives that nothing uses: their resources, and how pages name them in short. */
+async function free(world) {
+  const all = await world.api.all('Chassis/local/Drives');
+  const found = all.filter((own) => own.Oem.Palisade.State === 'Free').slice(0, 4);
+  assert.equal(found.length, 4, 'four drives are free');
+  return found.map((own) => ({ ...own, short: own.Oem.Palisade.Path.split('/').pop() }));
+}
+
+/** The bay of the shelf that a drive is in, as people hear it. */
+async function bay(tab, drive) {
+  const item = tab.page.getByRole('listitem').filter({ has: tab.page.locator(`a[href="/drives/${encodeURIComponent(drive.Id)}"]`) });
+  return (await item.getAttribute('aria-label')).replace(/:.*/, '');
+}
+
+/** Deletes what was made: each wants its name. */
+async function remove(tab) {
+  const { page } = tab;
+  await tab.go('/exports');
+  const shared = page.getByRole('region', { name: /^Export / }).filter({ hasText: `${ARRAY}/${VOLUME}` });
+  await shared.getByRole('button', { name: /^End export/ }).click();
+  await confirm(tab, 'End export');
+  await shared.waitFor({ state: 'detached' });
+  await tab.go('/volumes');
+  await tab.button(`Delete ${ARRAY}/${VOLUME}`).click();
+  await confirm(tab, 'Delete volume', VOLUME);
+  await tab.button(`Delete ${ARRAY}/${VOLUME}`).waitFor({ state: 'detached' });
+  await tab.go('/arrays');
+  await page.getByRole('link', { name: ARRAY, exact: true }).click();
+  await tab.button('Delete').click();
+  await confirm(tab, 'Delete array', ARRAY);
+  await page.getByRole('heading', { name: 'Arrays', level: 1 }).waitFor();
+  await page.getByRole('link', { name: ARRAY, exact: true }).waitFor({ state: 'detached' });
+}
+
+async function lifeOfAnArray(world) {
+  const [one, two, three, spare] = await free(world);
+  const tab = await world.tab();
+  const { page } = tab;
+  await tab.logIn(world.users.Operator, '/shelf');
+  const place = await bay(tab, two);
+  const slot = (state) => page.getByRole('listitem', { name: `${place}: ${state}`, exact: true });
+  await slot('free').waitFor();
+  await create(tab, [one, two, three].map((own) => own.short), world.machine ? '64M' : '300M');
+  const [volume] = (await world.api.all('Fabrics/nbd/Connections')).filter((own) => own.Oem.Palisade.Array === ARRAY);
+  const uri = volume.Oem.Palisade.URI;
+  const load = world.machine ? await world.machine.load(uri) : Load.begin(uri);
+  try {
+    await tab.go('/shelf');
+    await slot('in sync').waitFor();
+    // The load is seen, then the drive goes.
+    await tab.go('/');
+    await page.getByLabel('Requests a second').locator('.big').filter({ hasText: /[1-9]/ }).waitFor();
+    await lose(world, two);
+    await tab.go('/alerts');
+    const alarm = page.getByRole('alert').filter({ hasText: two.short }).filter({ hasText: /fail/ });
+    await alarm.waitFor();
+    await tab.look('flow-alarm');
+    await tab.go('/shelf');
+    await slot('failed').waitFor();
+    // Two clicks for the drive itself: the plan's button is the second.
+    await tab.go('/arrays');
+    await page.getByRole('link', { name: ARRAY, exact: true }).click();
+    await page.getByText('degraded', { exact: true }).first().waitFor();
+    await tab.button('Replace drive').click();
+    const offered = page.getByRole('radio', { name: spare.short });
+    if (await offered.isVisible()) await offered.check();
+    await plan(tab);
+    await confirm(tab, 'Replace drive');
+    await page.getByText('optimal', { exact: true }).first().waitFor({ timeout: 120_000 });
+    const rebuild = page.getByRole('article', { name: `Rebuild of ${ARRAY}` });
+    await rebuild.getByText('completed', { exact: true }).waitFor();
+    await alarmGone(tab, alarm);
+  } finally {
+    await load.end();
+  }
+  await remove(tab);
+}
+
+async function alarmGone(tab, alarm) {
+  await tab.go('/alerts');
+  await alarm.waitFor({ state: 'detached' });
+}
+
+/** A drive goes. A file of this machine loses its content, so that requests fail; any other is taken out. */
+async function lose(world, drive) {
+  if (world.daemon) world.daemon.lose(drive.Oem.Palisade.Path);
+  else if (world.machine) await world.machine.unplug(drive.SerialNumber);
+  else {
+    const pools = await world.api.all('Systems/local/Storage/palisade/StoragePools');
+    const pool = pools.find((own) => own.Name === ARRAY);
+    const slot = pool.Oem.Palisade.Slots.find((own) => own.Drive?.['@odata.id'] === drive['@odata.id']);
+    const action = 'Actions/Oem/PalisadeStoragePool.FailDrive';
+    await world.api.post(`${pool['@odata.id']}/${action}`, { Slot: slot.Slot });
+  }
+}
+
+export const tests = { lifeOfAnArray };

@@ -1,0 +1,23 @@
+// What the tests' own daemon holds before pages are looked at: a whole array with volumes that hosts
+// can reach, one that lost a drive, and drives that are free.
+
+/** Slots of the enclosure with drives that nothing uses. */
+export const FREE = [13, 14, 15, 16, 17, 18];
+const HOST = 'nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555';
+
+export function seed(daemon) {
+  const drives = (first, last) =>
+    Array.from({ length: last - first + 1 }, (_, at) => daemon.drive(first + at));
+  const ask = (...words) => daemon.ask(words);
+  ask('array', 'create', 'media', '--level', '6', '--drives', ...drives(1, 8));
+  for (const volume of ['films', 'music', 'a-volume-with-a-name-that-is-as-long-as-names-may-be-or-nearly']) {
+    ask('volume', 'create', `media/${volume}`, '--size', '64M');
+  }
+  ask('export', 'create', 'media/films', '--nvme-tcp', '127.0.0.1:0', '--host', HOST);
+  ask('export', 'create', 'media/music', '--nbd', '127.0.0.1:0');
+  ask('array', 'create', 'scratch', '--level', '10', '--drives', ...drives(9, 12));
+  ask('volume', 'create', 'scratch/temporary', '--size', '32M');
+  ask('array', 'scrub', 'media', '--check');
+  ask('array', 'wait', 'media', '--timeout', '60');
+  ask('array', 'fail', 'scratch', '--drive', 'slot:1');
+}
