@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 // @ts-expect-error plain JavaScript
+import { assets, longestTask } from '../tools/bench/figures.mjs';
+// @ts-expect-error plain JavaScript
 import { GOALS, machine, Report, spread } from '../tools/bench/report.mjs';
 
 describe('the report of a benchmark', () => {
@@ -55,5 +57,22 @@ describe('the report of a benchmark', () => {
 
   it('has a goal for each promised result', () => {
     expect(Object.keys(GOALS)).toHaveLength(7);
+  });
+});
+
+describe('what is measured', () => {
+  it('finds the longest task of the page’s main thread', () => {
+    const named = (tid: number, name: string) => ({ pid: 1, tid, name: 'thread_name', args: { name } });
+    const ran = (tid: number, name: string, dur: number, tdur: number) => ({ pid: 1, tid, ph: 'X', name, dur, tdur });
+    const threads = [named(1, 'CrRendererMain'), named(2, 'Compositor')];
+    const task = 'ThreadControllerImpl::RunTask';
+    const events = [...threads, ran(1, task, 70_000, 5000), ran(1, task, 9000, 8000), ran(2, task, 90_000, 90_000), ran(1, 'Layout', 80_000, 1)];
+    expect(longestTask(events)).toEqual({ wall: 70, cpu: 8 });
+    expect(() => longestTask(threads)).toThrow('no task');
+  });
+
+  it('counts the files as they are sent', () => {
+    const [kib] = assets('dist');
+    expect(kib).toBeGreaterThan(10);
   });
 });

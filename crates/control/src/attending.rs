@@ -20,10 +20,13 @@ use engine::manage::command::{ArrayStatus, ErrorCounts};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How often drives are described anew at least, for what nobody tells of.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// How long after one drive's answer all are described anew, so that many answers are one.
+const TOGETHER: Duration = Duration::from_millis(20);
 
 /// How long the start waits for what is kept.
 const OPENS: Duration = Duration::from_secs(5);
@@ -74,7 +77,7 @@ impl Manager {
             }
             let next = (at + AGAIN).min(reading);
             tokio::select! {
-                () = self.attend.notified() => {}
+                () = self.attend.notified() => sleep(TOGETHER).await,
                 // Its sender is this manager's.
                 _ = described.changed() => {
                     self.wellness.set(described.borrow_and_update().health);
