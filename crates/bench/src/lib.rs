@@ -5,6 +5,7 @@
 //! largest round beside it. Both sides go through the same generator, buffers and reactor.
 //!
 //! - [`api`]: the procedure of `palisade bench api`.
+//! - [`health`]: the procedure of `palisade bench health`.
 //! - [`array`]: the procedure of `palisade bench array`; `bay`: an array to be measured; `costs`:
 //!   what it pays for losing nothing; [`placement`]: where its parity is computed.
 //! - [`parity_bench`]: the procedure of `palisade bench parity`; [`isal`] and [`read_pass`]: its
@@ -22,7 +23,7 @@
 //! - Nothing is generated, checked or allocated on the measured path on one side only.
 //! - A result whose condition does not hold is left out, and the report says why.
 //! - The drives are files without a name: they are gone when the process is, however it ends. Those
-//!   of [`api`] have names, since another process opens them: they go when the procedure ends.
+//!   of [`api`] and [`health`] have names, since another process opens them: they go when the procedure ends.
 
 pub mod api;
 pub mod array;
@@ -33,6 +34,7 @@ pub mod files;
 pub mod fio;
 pub mod gpu_bench;
 pub mod gpu_test;
+pub mod health;
 pub mod isal;
 pub mod load;
 pub mod nvme_tcp;
@@ -50,6 +52,7 @@ pub use api::{ApiBench, bench_api};
 pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;
 pub use gpu_bench::{GpuBench, bench_parity_gpu, gpu_table};
+pub use health::{HealthBench, bench_health};
 pub use nvme_tcp::{NvmeTcpBench, bench_nvme_tcp};
 pub use parity_bench::{ParityBench, bench_parity, parity_table};
 pub use report::{Machine, Metric, Report};

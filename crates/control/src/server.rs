@@ -71,12 +71,28 @@ pub fn serve(
     config: Config,
     read: impl Fn() -> Result<Config, Error> + Send + Sync + 'static,
 ) -> Result<(), Error> {
+    serve_with(config, Arc::new(read), |manager| manager)
+}
+
+/// The same, but that in place of each drive a stand-in says how it is: files are asked, too, and no
+/// drive is. Only to measure what asking costs.
+///
+/// # Errors
+/// As for [`serve`].
+pub fn serve_by_stand_ins(
+    config: Config,
+    read: impl Fn() -> Result<Config, Error> + Send + Sync + 'static,
+) -> Result<(), Error> {
+    serve_with(config, Arc::new(read), Manager::asking_stand_ins)
+}
+
+fn serve_with(config: Config, read: Reader, change: fn(Manager) -> Manager) -> Result<(), Error> {
     // Before there are threads.
     let memory = memory::keep(config.parity);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot_start(&error))?;
     let socket = config.socket();
-    let outcome = runtime.block_on(run(config, Arc::new(read), &socket, memory));
+    let outcome = runtime.block_on(run(config, read, &socket, (memory, change)));
     // A look at a drive that does not answer may never end. All else is dropped, and closed.
     runtime.shutdown_background();
     let problems = outcome?;
@@ -108,12 +124,13 @@ fn configure(manager: &Manager, config: &Config) {
     manager.described.send_replace(config.described());
 }
 
-/// Serves until it is told to stop. Answers with what went wrong then.
+/// Serves until it is told to stop, with a manager that is changed so. Answers with what went wrong
+/// then.
 async fn run(
     config: Config,
     read: Reader,
     socket: &FilePath,
-    memory: view::Memory,
+    (memory, change): (view::Memory, fn(Manager) -> Manager),
 ) -> Result<Vec<Error>, Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| cannot_start(&e))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| cannot_start(&e))?;
@@ -133,7 +150,7 @@ async fn run(
     let beating = keep_beating(&service, &data);
     let turned_away = tokio::spawn(say_turned_away(data.clone()));
     let manager = Manager::new(data, parity, memory, config.drives.clone(), config.confirm);
-    let manager = remembering(manager, &config).await;
+    let manager = remembering(change(manager), &config).await;
     manager.set_socket(own_socket);
     configure(&manager, &config);
     report(manager.accounts().problem().map(|own| own.what).as_slice());

@@ -95,13 +95,21 @@ struct Inside {
 /// All drives as devices.
 pub struct Wellness {
     asking: Asking,
+    /// Whether drives are asked by their own paths, whatever they are.
+    is_by_path: bool,
     inside: Mutex<Inside>,
 }
 
 impl Wellness {
     /// Nothing is known yet of what these will be asked.
     pub fn new(asking: Asking) -> Self {
-        Self { asking, inside: Mutex::default() }
+        Self { asking, is_by_path: false, inside: Mutex::default() }
+    }
+
+    /// The same, but that these will be asked by the paths of the drives themselves, files too:
+    /// nobody but stand-ins answers to that.
+    pub fn of_stand_ins(asking: Asking) -> Self {
+        Self { is_by_path: true, ..Self::new(asking) }
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -169,7 +177,10 @@ impl Wellness {
             let number = subject.device.map(crate::plugs::numbers);
             let own = |device: &&Device| number.is_some() && device.number == number;
             let device = devices.iter().find(own);
-            asked.extend(device.and_then(|device| askable(subject, device)));
+            asked.extend(match self.is_by_path {
+                true => Some(Askable { key: subject.path.clone(), device: (&subject.path).into() }),
+                false => device.and_then(|device| askable(subject, device)),
+            });
             let answer = self.asking.answer(&subject.path);
             let before = before.remove(&subject.path);
             let was = before.as_ref().and_then(|known| known.answer.clone());

@@ -261,3 +261,31 @@ fn of_drives_that_are_gone_the_last_are_remembered() {
     assert_eq!(inside.judges.len(), MOST);
     assert!(!inside.judges.contains_key("-2") && inside.judges.contains_key("-3"));
 }
+
+#[test]
+fn stand_ins_answer_for_files_and_no_drive_is_asked() {
+    run(async {
+        let well = Wellness::of_stand_ins(Asking::by_stand_ins(|_| {}));
+        well.go_on(None).expect("nothing was kept");
+        let file = Subject {
+            id: "file".to_owned(),
+            path: "/nowhere/drive-07.img".to_owned(),
+            device: None,
+            counted: None,
+            absent: None,
+        };
+        // One that the kernel calls NVMe, too, and whose controller is not there.
+        let subjects = [file, subject(0)];
+        well.describe(&subjects, &[device(0)], NOW, false);
+        for subject in &subjects {
+            let answer = well.asking().ask_now(&subject.path).await.expect("it is asked");
+            let serial = answer.controller.as_ref().map(|controller| controller.serial.clone());
+            let name = Path::new(&subject.path).file_name().and_then(|name| name.to_str());
+            assert_eq!(serial.as_deref(), name, "each has a stand-in of its own");
+        }
+        well.describe(&subjects, &[device(0)], NOW, false);
+        let hardware = well.hardware("/nowhere/drive-07.img").expect("described");
+        assert_eq!(hardware.smart.as_ref().and_then(|smart| smart.celsius), Some(37));
+        assert!(hardware.asked.is_some() && hardware.problem.is_none(), "{hardware:?}");
+    });
+}

@@ -5,11 +5,13 @@
 //! there is no NVIDIA driver or GPU. Results go to the standard output, everything else to the
 //! standard error.
 
+use crate::serve;
 use bench::gpu_bench::nvidia;
 use bench::watchdog::Watchdog;
 use bench::{
-    ApiBench, ArrayBench, BenchError, GpuBench, NvmeTcpBench, ParityBench, Report, bench_api,
-    bench_array, bench_nvme_tcp, bench_parity, bench_parity_gpu, gpu_table, parity_table,
+    ApiBench, ArrayBench, BenchError, GpuBench, HealthBench, NvmeTcpBench, ParityBench, Report,
+    bench_api, bench_array, bench_health, bench_nvme_tcp, bench_parity, bench_parity_gpu,
+    gpu_table, parity_table,
 };
 use control::config::Placement;
 use std::path::{Path, PathBuf};
@@ -29,10 +31,15 @@ enum What {
     Api(ApiArgs),
     /// Measure an array beside its raw drives: RAID 5 over files in memory
     Array(ArrayArgs),
+    /// Measure what looking after drives takes from hosts: each is asked every second, or never
+    Health(HealthArgs),
     /// Measure the NVMe/TCP target beside a bare echo and the volume itself, over loopback
     NvmeTcp(NvmeTcpArgs),
     /// Measure the parity kernels beside Intel's ISA-L (package libisal2), memcpy and reading
     Parity(ParityArgs),
+    /// Serve with stand-ins that say how drives are, for `bench health`
+    #[command(hide = true)]
+    ServeByStandIns(serve::Arguments),
 }
 
 #[derive(clap::Args, Debug)]
@@ -93,6 +100,31 @@ struct ArrayArgs {
     /// strips and two parities
     #[arg(long, value_name = "WHERE")]
     parity: Option<Placement>,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+struct HealthArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Rounds; each round measures both sides
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Seconds that each side is measured in a round
+    #[arg(long, default_value_t = 4.0, value_parser = seconds)]
+    seconds: f64,
+    /// Seconds for which an idle daemon is watched, three times on each side
+    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    idle_seconds: f64,
+    /// Number of drives of the array
+    #[arg(long, default_value_t = 24)]
+    drives: usize,
+    /// Folder for the drives, in a file system in memory
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
     /// Also write the JSON to this file
     #[arg(long)]
     out: Option<PathBuf>,
@@ -173,8 +205,14 @@ pub fn run(args: BenchArgs) -> ExitCode {
     match args.what {
         What::Api(args) => api(&args, &command),
         What::Array(args) => array(&args, &command),
+        What::Health(args) => health(&args, &command),
         What::NvmeTcp(args) => nvme_tcp(&args, &command),
         What::Parity(args) => parity(&args, &command),
+        What::ServeByStandIns(args) => {
+            let code = serve::run_by_stand_ins(&args).err().map_or(0, |problem| problem.tell());
+            control::server::leave_if_stuck(code);
+            ExitCode::from(code)
+        }
     }
 }
 
@@ -182,14 +220,18 @@ fn tell(line: &str) {
     eprintln!("{line}");
 }
 
-fn api(args: &ApiArgs, command: &str) -> ExitCode {
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => {
+/// This program; where it can't be found out, that is told.
+fn program() -> Option<PathBuf> {
+    let found = std::env::current_exe();
+    found
+        .inspect_err(|error| {
             eprintln!("palisade: where this program is can't be found out: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
+        })
+        .ok()
+}
+
+fn api(args: &ApiArgs, command: &str) -> ExitCode {
+    let Some(program) = program() else { return ExitCode::FAILURE };
     let options = ApiBench {
         rounds: args.rounds,
         span: Duration::from_secs_f64(args.seconds),
@@ -215,6 +257,20 @@ fn array(args: &ArrayArgs, command: &str) -> ExitCode {
         parity: args.parity,
     };
     let report = bench_array(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+fn health(args: &HealthArgs, command: &str) -> ExitCode {
+    let Some(program) = program() else { return ExitCode::FAILURE };
+    let options = HealthBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        idle: Duration::from_secs_f64(args.idle_seconds),
+        drives: args.drives,
+        dir: args.dir.clone(),
+        program,
+    };
+    let report = bench_health(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
 }
 

@@ -22,14 +22,28 @@ pub struct Arguments {
 
 /// Serves until SIGTERM or SIGINT. `socket` overrules the configuration's.
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
+    let read = reader(arguments, socket);
+    Ok(control::server::serve(read()?, read)?)
+}
+
+/// The same with stand-ins that say how drives are: only to measure what asking costs.
+pub fn run_by_stand_ins(arguments: &Arguments) -> Result<(), Problem> {
+    let read = reader(arguments, None);
+    Ok(control::server::serve_by_stand_ins(read()?, read)?)
+}
+
+/// What reads the configuration, as often as it is asked.
+fn reader(
+    arguments: &Arguments,
+    socket: Option<PathBuf>,
+) -> impl Fn() -> Result<Config, Error> + Send + Sync + use<> {
     let (file, parity) = (arguments.config.clone(), arguments.parity);
-    let read = move || {
+    move || {
         let mut config = read(&file)?;
         config.parity = parity.unwrap_or(config.parity);
         config.socket = socket.clone().or(config.socket).or_else(|| Some(socket_or_default(None)));
         Ok(config)
-    };
-    Ok(control::server::serve(read()?, read)?)
+    }
 }
 
 /// Reads the configuration.

@@ -20,7 +20,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use units::MIB;
 
-/// Drives of each array.
+/// Drives of each array of `bench api`.
 pub const WIDTH: usize = 4;
 /// Bytes of each drive. They take no room before they are written.
 const DRIVE_BYTES: u64 = 512 * MIB;
@@ -28,6 +28,8 @@ const DRIVE_BYTES: u64 = 512 * MIB;
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a host reads before it is measured.
 const WARM: Duration = Duration::from_millis(100);
+/// The command that serves as `palisade serve` does, with stand-ins that say how drives are.
+pub const HIDDEN: &str = "serve-by-stand-ins";
 /// The account of the benchmark.
 const ACCOUNT: &str = "bench";
 
@@ -39,10 +41,14 @@ pub struct Start<'a> {
     pub dir: &'a Path,
     /// What the folder is called.
     pub name: &'a str,
-    /// Arrays, of [`WIDTH`] drives each.
+    /// Arrays, of `width` drives each.
     pub arrays: usize,
+    /// Drives of each array.
+    pub width: usize,
     /// Whether it counts what hosts ask of volumes.
     pub counters: bool,
+    /// Where stand-ins say how its drives are: how many seconds lie between two looks.
+    pub asks: Option<u64>,
 }
 
 /// A folder that goes when it is dropped.
@@ -88,7 +94,7 @@ fn system(path: &Path) -> impl Fn(std::io::Error) -> BenchError {
 }
 
 /// Looks until something is there; what it is, or why it never came.
-fn until<T>(
+pub fn until<T>(
     mut look: impl FnMut() -> Result<Option<T>, BenchError>,
     never: impl FnOnce() -> BenchError,
 ) -> Result<T, BenchError> {
@@ -111,7 +117,7 @@ impl Daemon {
         DirBuilder::new().mode(0o700).create(&path).map_err(system(&path))?;
         let folder = Folder(path);
         let mut drives = Vec::new();
-        for n in 0..how.arrays * WIDTH {
+        for n in 0..how.arrays * how.width {
             let drive = folder.0.join(format!("drive-{n:02}.img"));
             let made = File::create_new(&drive).and_then(|file| file.set_len(DRIVE_BYTES));
             made.map_err(system(&drive))?;
@@ -127,7 +133,7 @@ impl Daemon {
             token: String::new(),
             pools: Vec::new(),
         };
-        for (n, drives) in drives.chunks(WIDTH).enumerate() {
+        for (n, drives) in drives.chunks(how.width).enumerate() {
             let name = array(n);
             let mut words = vec!["array", "create", &name, "--level", "5", "--drives"];
             words.extend(drives.iter().map(String::as_str));
@@ -275,6 +281,23 @@ impl Daemon {
         Ok(drives.filter_map(|drive| drive["read_bytes"].as_u64()).sum())
     }
 
+    /// Has a daemon with stand-ins ask them every so many seconds from soon on.
+    pub fn ask_every(&self, seconds: u64) -> Result<(), BenchError> {
+        configure(&self.folder.0, true, Some(seconds))?;
+        let asked = kill_process(Pid::from_child(&self.process.child), Signal::HUP);
+        asked.map_err(|error| failed(&"SIGHUP", &error))
+    }
+
+    /// When each drive was asked last, in the interface's words; empty where it was not.
+    pub fn asked(&self, client: &mut Client) -> Result<Vec<String>, BenchError> {
+        let all = client.get(&format!("{}?$expand=.", uri::DRIVES))?.json()?;
+        let asked = |drive: &Value| {
+            let asked = &drive["Oem"]["Palisade"]["Hardware"]["AskedTime"];
+            asked.as_str().unwrap_or_default().to_owned()
+        };
+        Ok(all["Members"].as_array().into_iter().flatten().map(asked).collect())
+    }
+
     /// CPU time of the daemon so far.
     pub fn cpu(&self) -> Duration {
         let text = self.proc("stat");
@@ -339,14 +362,16 @@ fn said(folder: &Path) -> String {
     String::from_utf8_lossy(&said).trim_end().to_owned()
 }
 
-fn configuration(folder: &Path, counters: bool) -> String {
+fn configuration(folder: &Path, counters: bool, asks: Option<u64>) -> String {
+    let health =
+        asks.map_or_else(String::new, |every| format!("\n[health]\nask_every_s = {every}\n"));
     // A JSON string is a TOML string too.
     let path = |name: &str| Value::from(folder.join(name).to_string_lossy());
     let user = rustix::process::getuid().as_raw().to_string();
     format!(
         "socket = {}\ncores = 1\ndrives = [{}]\ndrive_deadline_ms = 10000\ndrive_wait_ms = 0\n\
          parity = \"cpu\"\nconfirm = \"off\"\ncounters = \"{}\"\nstate = {}\n\
-         https = [\"127.0.0.1:0\"]\n\n[access]\nadministrators = [\"root\", \"{user}\"]\n",
+         https = [\"127.0.0.1:0\"]\n\n[access]\nadministrators = [\"root\", \"{user}\"]\n{health}",
         path("socket"),
         path("drive-*.img"),
         if counters { "on" } else { "off" },
@@ -354,14 +379,24 @@ fn configuration(folder: &Path, counters: bool) -> String {
     )
 }
 
+/// Writes the configuration; its path.
+fn configure(folder: &Path, counters: bool, asks: Option<u64>) -> Result<PathBuf, BenchError> {
+    let config = folder.join("palisade.toml");
+    std::fs::write(&config, configuration(folder, counters, asks)).map_err(system(&config))?;
+    Ok(config)
+}
+
 /// Starts the program on a folder, and waits until it is ready.
 fn serve(how: &Start<'_>, folder: &Path) -> Result<Process, BenchError> {
-    let config = folder.join("palisade.toml");
-    std::fs::write(&config, configuration(folder, how.counters)).map_err(system(&config))?;
+    let config = configure(folder, how.counters, how.asks)?;
     let log = folder.join("daemon.log");
     let log = File::create_new(&log).map_err(system(&log))?;
     let mut command = Command::new(how.program);
-    command.args(["serve", "--config"]).arg(&config);
+    match how.asks {
+        None => command.arg("serve"),
+        Some(_) => command.args(["bench", HIDDEN]),
+    };
+    command.arg("--config").arg(&config);
     command.env_remove("PALISADE_SOCKET").env_remove("PALISADE_URL");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().map_err(system(how.program))?;

@@ -11,9 +11,9 @@
 //!
 //! Invariant: the daemons and their folders go when the procedure ends, whatever it comes to.
 
-mod client;
+pub(crate) mod client;
 mod counted;
-mod daemon;
+pub(crate) mod daemon;
 mod listed;
 mod served;
 
@@ -118,7 +118,8 @@ impl ApiBench {
 
     fn start(&self, name: &str, arrays: usize, counters: bool) -> Result<Daemon, BenchError> {
         let (program, dir) = (&*self.program, &*self.dir);
-        Daemon::start(&daemon::Start { program, dir, name, arrays, counters })
+        let (width, asks) = (daemon::WIDTH, None);
+        Daemon::start(&daemon::Start { program, dir, name, arrays, width, counters, asks })
     }
 }
 
@@ -158,28 +159,38 @@ impl Run<'_> {
     /// Rounds of two sides that take turns; `side` measures B where its argument is true.
     fn rounds(
         &self,
-        mut side: impl FnMut(bool, Duration, u64) -> Result<Sample, BenchError>,
+        side: impl FnMut(bool, Duration, u64) -> Result<Sample, BenchError>,
     ) -> Result<Vec<Round>, BenchError> {
-        let (mut rounds, span) = (Vec::new(), self.options.span / TURNS);
-        // The first round does not count: memory and tables are warm afterwards.
-        for round in 0..=self.options.rounds as u64 {
-            let mut own = Round::default();
-            for turn in 0..u64::from(TURNS) {
-                let first = (round + turn) % 2 == 1;
-                for is_b in [first, !first] {
-                    let sample = side(is_b, span, round * u64::from(TURNS) + turn)?;
-                    let sum = if is_b { &mut own.b } else { &mut own.a };
-                    *sum = sum.and(sample);
-                }
-            }
-            rounds.extend((round > 0).then_some(own));
-        }
-        Ok(rounds)
+        take_turns((self.options.rounds, TURNS), self.options.span, side)
     }
 }
 
+/// So many rounds, of so many turns each; a round gives either side this time. `side` measures B
+/// where its argument is true.
+pub(crate) fn take_turns(
+    (count, turns): (usize, u32),
+    span: Duration,
+    mut side: impl FnMut(bool, Duration, u64) -> Result<Sample, BenchError>,
+) -> Result<Vec<Round>, BenchError> {
+    let (mut rounds, span) = (Vec::new(), span / turns);
+    // The first round does not count: memory and tables are warm afterwards.
+    for round in 0..=count as u64 {
+        let mut own = Round::default();
+        for turn in 0..u64::from(turns) {
+            let first = (round + turn) % 2 == 1;
+            for is_b in [first, !first] {
+                let sample = side(is_b, span, round * u64::from(turns) + turn)?;
+                let sum = if is_b { &mut own.b } else { &mut own.a };
+                *sum = sum.and(sample);
+            }
+        }
+        rounds.extend((round > 0).then_some(own));
+    }
+    Ok(rounds)
+}
+
 /// What a host reads in this time; the CPU time is the daemon's.
-fn read(
+pub(crate) fn read(
     daemon: &Daemon,
     host: &mut Host,
     cpus: &Cpus,

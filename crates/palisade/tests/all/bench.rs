@@ -1,4 +1,4 @@
-//! `palisade bench api`, `bench array`, `bench nvme-tcp` and `bench parity`, small: their JSON is
+//! `palisade bench api`, `bench array`, `bench health`, `bench nvme-tcp` and `bench parity`, small: their JSON is
 //! what is promised, whatever this machine reaches.
 
 use serde_json::Value;
@@ -130,6 +130,37 @@ fn a_daemon_that_can_not_be_made_says_so() {
     let errors = String::from_utf8_lossy(&run.stderr);
     assert_eq!((run.status.code(), run.stdout.len()), (Some(1), 0), "{errors}");
     assert!(errors.contains("palisade: /nowhere/palisade-bench-"), "{errors}");
+}
+
+#[test]
+fn a_daemon_that_asks_drives_is_measured_beside_one_that_does_not() {
+    let dir = tempfile::Builder::new().prefix("bench-health-").tempdir().expect("a directory");
+    let out = dir.path().join("health.json");
+    // A turn is long enough for the daemon to have asked, which the benchmark looks for.
+    let short = ["bench", "health", "--rounds", "1", "--seconds", "2.8", "--idle-seconds", "0.05"];
+    let small = ["--drives", "4", "--dir"];
+    let mut arguments: Vec<_> = short.iter().chain(&small).map(OsStr::new).collect();
+    arguments.push(dir.path().as_os_str());
+    let (status, errors, report) = measured(&arguments, &out);
+    assert_eq!(status, Some(0), "{errors}");
+    let names = names(&report);
+    for name in ["health-iops", "health-cpu-us", "health-look-cpu-ms"] {
+        assert!(names.contains(&name), "{name}: {names:?} {errors}");
+    }
+    for result in report["results"].as_array().expect("a list") {
+        let number = |key: &str| result[key].as_f64().expect("a number");
+        assert!(number("low") <= number("value") && number("value") <= number("high"), "{result}");
+        let is_rate = result["name"].as_str().is_some_and(|name| name.contains("iops"));
+        assert!(!is_rate || number("low") >= 0.0, "{result}");
+        assert!(result["goal"].is_null() && result["met"].is_null(), "so small a run: {result}");
+    }
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("4 drives, each asked every 1 s") && notes.contains("no goal"),
+        "{notes}"
+    );
+    let left: Vec<_> = std::fs::read_dir(dir.path()).expect("read").flatten().collect();
+    assert_eq!(left.len(), 1, "its folder is gone: {left:?}");
 }
 
 #[test]
