@@ -187,8 +187,11 @@ fn outcomes(report: &Report, id: &str) -> Vec<Outcome> {
     report.checks.iter().filter(|outcome| outcome.id == id).cloned().collect()
 }
 
+/// Makes another machine of one.
+type Change = fn(&mut Facts);
+
 /// A check, what is wrong, how grave it is, and what is said of it.
-type Row = (&'static str, fn(&mut Facts), Status, &'static [&'static str]);
+type Row = (&'static str, Change, Status, &'static [&'static str]);
 
 /// Faults of a machine without a daemon.
 const SYSTEM: &[Row] = &[
@@ -545,7 +548,7 @@ const TOLD: &[ToldRow] = &[
 
 #[test]
 fn what_looks_like_a_fault_and_is_none_is_let_be() {
-    let rows: &[(&str, fn(&mut Facts))] = &[
+    let rows: &[(&str, Change)] = &[
         ("kernel", |f| f.kernel.release = Some("5.11-rc1".into())),
         ("io-uring", |f| f.kernel.uring_disabled = Some(1)),
         ("io-uring", |f| {

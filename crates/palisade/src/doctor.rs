@@ -25,14 +25,7 @@ const WIDTH: usize = 100;
 
 /// What `palisade doctor` takes.
 #[derive(Debug, clap::Args)]
-#[command(
-    long_about = "Look for what is wrong with this machine for the daemon: configuration, kernel, \
-                  io_uring, limits, capabilities, locked memory, network, drives, certificate, \
-                  clock, state directory and socket. Each finding says why it matters and what \
-                  mends it. Changes nothing, and needs no daemon; one that runs is asked, too. Run \
-                  it as root to have all looked at.",
-    after_help = "Exit status: 0 nothing to mend, 1 findings, 2 wrong usage"
-)]
+#[command(after_help = "Exit status: 0 nothing to mend, 1 findings, 2 wrong usage")]
 pub struct Arguments {
     /// The daemon's configuration
     #[arg(long, value_name = "FILE", default_value = "/etc/palisade/palisade.toml")]

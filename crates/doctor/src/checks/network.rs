@@ -36,7 +36,7 @@ fn addresses(port: &Port) -> impl Iterator<Item = IpAddr> {
 
 /// The ports through which hosts reach a listener: all that have an address, for one on every
 /// address.
-fn ports_of<'a>(facts: &'a Facts, address: IpAddr) -> Vec<&'a Port> {
+fn ports_of(facts: &Facts, address: IpAddr) -> Vec<&Port> {
     let is_it = |port: &&Port| match address.is_unspecified() {
         true => addresses(port).next().is_some(),
         false => addresses(port).any(|own| own == address),
@@ -122,7 +122,7 @@ pub fn port(facts: &Facts) -> Vec<Said> {
 }
 
 /// Ports with the address of an export over NVMe/TCP, or of any listener.
-fn used<'a>(facts: &'a Facts, is_nvme_only: bool) -> Vec<&'a Port> {
+fn used(facts: &Facts, is_nvme_only: bool) -> Vec<&Port> {
     let counts = |own: &&Listener| {
         !is_nvme_only || matches!(own.of, ListenerOf::Export { is_nvme: true, .. })
     };

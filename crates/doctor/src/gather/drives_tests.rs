@@ -130,8 +130,8 @@ fn what_the_daemon_knows_of_a_drive_is_found_by_its_path() {
     let known: Vec<_> = found.drives.iter().map(|drive| drive.known.is_some()).collect();
     assert_eq!(known, [false, false, true, false]);
     let told = |path: &str| {
-        let mut told = Told::default();
-        told.drives = found.drives[2].known.iter().cloned().collect();
+        let drives = found.drives[2].known.iter().cloned().collect();
+        let mut told = Told { drives, ..Told::default() };
         told.drives[0].drive.path = path.to_owned();
         Daemon::Running(Box::new(told))
     };
