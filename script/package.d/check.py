@@ -66,7 +66,8 @@ class Package:
         control.write_text(re.sub(r"(?m)^(Version: .*)$", r"\1+1", control.read_text()))
         with (files / "etc/palisade/palisade.toml").open("a") as file:
             file.write("# Of the next version.\n")
-        run("dpkg-deb", "-Zgzip", "-z1", "--root-owner-group", "--build", files, folder / "next.deb")
+        options = ("-Zgzip", "-z1", "--root-owner-group")
+        run("dpkg-deb", *options, "--build", files, folder / "next.deb")
         return folder / "next.deb"
 
 
