@@ -24,13 +24,14 @@ from tree import Tree
 PATIENCE = 60
 CONFIG = "etc/palisade/palisade.toml"
 DRIVES, DRIVE_BYTES = 4, 64 << 20
-# The first is the manager's. The second, refused, leaves the socket to the daemon's own group, which
-# is the one that it is to have.
+# The first is the manager's. The second, refused, leaves the socket to the daemon's own group,
+# which is the one that it is to have.
 REFUSED = {"execve", "fchownat"}
 # What stays of a package that was purged: users, and what dpkg keeps of its own.
 STAYS = re.compile(
     r"^(etc/(passwd|group|shadow|gshadow|subuid|subgid)-?|etc/\.pwd\.lock|etc/ld\.so\.cache|"
-    r"var/(lib/dpkg|log|cache|lib/systemd)(/.*)?|var/lib/palisade(/drive.img)?|srv(/.*)?|run(/.*)?|tmp(/.*)?)$"
+    r"var/(lib/dpkg|log|cache|lib/systemd)(/.*)?|var/lib/palisade(/drive.img)?|"
+    r"(srv|run|tmp)(/.*)?)$"
 )
 
 
