@@ -45,6 +45,10 @@ FILES = (
 )
 
 
+# Where the daemon names the files that it keeps.
+STATE = pathlib.Path(__file__).resolve().parents[2] / "crates/control/src/state.rs"
+
+
 class Package:
     """A package, and its files."""
 
@@ -62,7 +66,8 @@ class Package:
         control.write_text(re.sub(r"(?m)^(Version: .*)$", r"\1+1", control.read_text()))
         with (files / "etc/palisade/palisade.toml").open("a") as file:
             file.write("# Of the next version.\n")
-        run("dpkg-deb", "-Zgzip", "-z1", "--root-owner-group", "--build", files, folder / "next.deb")
+        options = ("-Zgzip", "-z1", "--root-owner-group")
+        run("dpkg-deb", *options, "--build", files, folder / "next.deb")
         return folder / "next.deb"
 
 
@@ -126,10 +131,18 @@ def security(package):
 
 
 def scripts(package):
-    """what runs at installation is plain shell, and completions are"""
+    """what runs at installation is plain shell, and a purge knows every file of the daemon"""
     for name in ("postinst", "prerm", "postrm"):
         run("sh", "-n", package.files / "DEBIAN" / name)
     run("bash", "-n", package.files / "usr/share/bash-completion/completions/palisade")
+
+
+    own = re.search(r"const FILES: .*?\];", STATE.read_text(), re.DOTALL)[0]
+    names = re.findall(r"^    ([A-Z_]+),$", own, re.MULTILINE)
+    files = [re.search(rf'const {name}: &str = "(.*)"', STATE.read_text())[1] for name in names]
+    purge = (package.files / "DEBIAN/postrm").read_text()
+    unknown = [name for name in files if not re.search(rf"\s{re.escape(name)}[\s;]", purge)]
+    claim(len(files) > 10 and not unknown, f"a purge leaves {unknown} of {files}")
 
 
 STILL = (contents, lintian, pages, verify, security, scripts)

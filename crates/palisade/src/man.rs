@@ -25,7 +25,7 @@ fn pages() -> BTreeMap<String, String> {
 
 /// Adds the pages of a command and of those below it.
 fn add(command: &Command, above: Option<&str>, pages: &mut BTreeMap<String, String>) {
-    let name = command.get_display_name().expect("a command that is built has one").to_owned();
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let man = Man::new(command.clone())
         .title(name.to_uppercase())
         .date(std::env::var(DATE).unwrap_or_default())
