@@ -121,11 +121,6 @@ export class Daemon {
     await gone;
   }
 
-  /** A drive's file loses its content, while it is in use: what is asked of it fails. */
-  lose(path) {
-    truncateSync(path, 0);
-  }
-
   /** A command of the command line, which must succeed; its object. */
   ask(words, input = '') {
     const all = [...words, '--json', '--socket', this.socket];

@@ -129,17 +129,14 @@ async function alarmGone(tab, alarm) {
   await alarm.waitFor({ state: 'detached' });
 }
 
-/** A drive goes. A file of this machine loses its content, so that requests fail; any other is taken out. */
+/** A drive goes: out of the emulated machine, else out of service, as if it had failed. */
 async function lose(world, drive) {
-  if (world.daemon) world.daemon.lose(drive.Oem.Palisade.Path);
-  else if (world.machine) await world.machine.unplug(drive.SerialNumber);
-  else {
-    const pools = await world.api.all('Systems/local/Storage/palisade/StoragePools');
-    const pool = pools.find((own) => own.Name === ARRAY);
-    const slot = pool.Oem.Palisade.Slots.find((own) => own.Drive?.['@odata.id'] === drive['@odata.id']);
-    const action = 'Actions/Oem/PalisadeStoragePool.FailDrive';
-    await world.api.post(`${pool['@odata.id']}/${action}`, { Slot: slot.Slot });
-  }
+  if (world.machine) return world.machine.unplug(drive.SerialNumber);
+  const pools = await world.api.all('Systems/local/Storage/palisade/StoragePools');
+  const pool = pools.find((own) => own.Name === ARRAY);
+  const slot = pool.Oem.Palisade.Slots.find((own) => own.Drive?.['@odata.id'] === drive['@odata.id']);
+  const action = 'Actions/Oem/PalisadeStoragePool.FailDrive';
+  await world.api.post(`${pool['@odata.id']}/${action}`, { Slot: slot.Slot });
 }
 
 export const tests = { lifeOfAnArray };

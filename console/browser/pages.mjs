@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { nameOf, PAGES, SCHEMES, SIZES } from './tab.mjs';
 
 /** What the buttons of a page begin with, for who may only read. */
-const READING = ['Charts of ', 'New password of ', 'End the session of ', 'Copy ', 'Live', '10 minutes', 'Day', '30 days', 'Table', 'Chart'];
+const READING = ['Charts of ', 'New password of ', 'End the session of ', 'Copy ', '10 minutes', '24 hours', '30 days'];
 /** Buttons of Administrators alone. */
 const RULING = ['Create account', 'Role of ', 'Delete operator', 'Disable operator', 'Send a test'];
 /** Buttons of those who may change arrays, by their page. */

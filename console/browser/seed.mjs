@@ -1,8 +1,6 @@
 // What the tests' own daemon holds before pages are looked at: a whole array with volumes that hosts
 // can reach, one that lost a drive, and drives that are free.
 
-/** Slots of the enclosure with drives that nothing uses. */
-export const FREE = [13, 14, 15, 16, 17, 18];
 const HOST = 'nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555';
 
 export function seed(daemon) {

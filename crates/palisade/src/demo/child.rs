@@ -83,8 +83,13 @@ impl Running {
     /// # Errors
     /// If it can't be started.
     pub fn start(command: &mut Command) -> Result<Self, DemoError> {
+        Self::fed(command, Stdio::null())
+    }
+
+    /// Starts a program with a standard input.
+    fn fed(command: &mut Command, stdin: impl Into<Stdio>) -> Result<Self, DemoError> {
         let text = command_line(command);
-        match command.stdin(Stdio::null()).process_group(0).spawn() {
+        match command.stdin(stdin).process_group(0).spawn() {
             Ok(child) => Ok(Self { child, command: text }),
             Err(error) => Err(DemoError::Command {
                 command: text,
@@ -161,8 +166,20 @@ impl Drop for Running {
 /// # Errors
 /// If it can't be started, fails, takes too long or is interrupted.
 pub fn run(command: &mut Command, interrupt: &Interrupt) -> Result<Vec<u8>, DemoError> {
+    run_fed(command, Stdio::null(), interrupt)
+}
+
+/// What a program that succeeded printed, where it has a standard input.
+///
+/// # Errors
+/// As those of [`run`].
+pub fn run_fed(
+    command: &mut Command,
+    stdin: impl Into<Stdio>,
+    interrupt: &Interrupt,
+) -> Result<Vec<u8>, DemoError> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running::start(command)?;
+    let mut running = Running::fed(command, stdin)?;
     let stdout = drain(running.child().stdout.take());
     let stderr = drain(running.child().stderr.take());
     let status = running.wait(Some(interrupt), LIMIT)?;

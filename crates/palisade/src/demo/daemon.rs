@@ -40,16 +40,17 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Writes the configuration, starts the daemon and waits until it is ready.
+    /// Writes the configuration, with `more` at its end, starts the daemon and waits until it is
+    /// ready.
     ///
     /// # Errors
     /// If it does not become ready.
-    pub fn start(place: &Place, interrupt: &Interrupt) -> Result<Self, DemoError> {
+    pub fn start(place: &Place, more: &str, interrupt: &Interrupt) -> Result<Self, DemoError> {
         let config = place.config();
         // A JSON string is a TOML string too.
         let cores = thread::available_parallelism().map_or(1, |n| n.get().min(2));
         let text = format!(
-            "{MARK}\nsocket = {}\ncores = {cores}\ndrives = [{}]\n",
+            "{MARK}\nsocket = {}\ncores = {cores}\ndrives = [{}]\n{more}",
             Value::from(place.socket().to_string_lossy()),
             Value::from(place.drives_pattern()),
         );
@@ -92,7 +93,8 @@ impl Daemon {
         Some(self.running.failure(child::how(status), self.said()))
     }
 
-    fn said(&self) -> String {
+    /// The last lines of what it said.
+    pub fn said(&self) -> String {
         child::tail(&fs::read(&self.log).unwrap_or_default())
     }
 
@@ -101,9 +103,17 @@ impl Daemon {
     /// # Errors
     /// If it fails, or prints no object.
     pub fn call(&self, words: &[&str]) -> Result<Value, DemoError> {
+        self.call_fed(words, Stdio::null())
+    }
+
+    /// Runs a command that reads its standard input, where a password may be.
+    ///
+    /// # Errors
+    /// As those of [`Daemon::call`].
+    pub fn call_fed(&self, words: &[&str], stdin: impl Into<Stdio>) -> Result<Value, DemoError> {
         let mut command = Command::new(&self.program);
         command.args(words).arg("--json").env("PALISADE_SOCKET", &self.socket);
-        let output = child::run(&mut command, &self.interrupt)?;
+        let output = child::run_fed(&mut command, stdin, &self.interrupt)?;
         serde_json::from_slice(&output).map_err(|error| {
             let text = String::from_utf8_lossy(&output);
             DemoError::Wrong(format!("`palisade {}` printed {text:?}: {error}", words.join(" ")))

@@ -5,7 +5,8 @@
 //! `script/read-array` of other people or other make; it knows nothing of drives or engine and
 //! compares only what clients read.
 //!
-//! - [`play`]: the steps; [`serve`]: an array to play with; [`plan`]: what the options mean.
+//! - [`play`]: the steps; [`serve`]: an array to play with; [`console`]: that with a page, under the
+//!   [`load`] of a client of its own; [`plan`]: what the options mean.
 //! - [`daemon`], [`tools`], [`child`], [`stream`]: the processes.
 //! - [`place`], [`image`], [`random`]: the files. [`report`], [`bar`]: what is shown.
 //!
@@ -14,9 +15,11 @@
 
 mod bar;
 mod child;
+mod console;
 mod daemon;
 mod error;
 mod image;
+mod load;
 mod place;
 mod plan;
 mod play;
@@ -26,6 +29,8 @@ mod serve;
 mod stream;
 mod tools;
 
+use clap::builder::ArgPredicate;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,13 +43,21 @@ const MOST: i64 = layout::MAX_DRIVES as i64;
 /// What `palisade demo` takes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// RAID level
-    #[arg(long, default_value = "5", value_parser = ["0", "1", "5", "6", "10"])]
+    /// RAID level [default: 5; with --console: 6]
+    #[arg(
+        long,
+        default_value = "5",
+        default_value_if("console", ArgPredicate::IsPresent, "6"),
+        hide_default_value = true,
+        value_parser = ["0", "1", "5", "6", "10"]
+    )]
     pub level: String,
-    /// Number of drives [default: 8; with --serve and level 1: 2]
+    /// Number of drives [default: 8; with --serve and level 1: 2; with --console and other levels:
+    /// 12 of 24]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=MOST))]
     pub drives: Option<u16>,
-    /// Size of each drive [default: 128M; with --serve: enough for a volume of 512M]
+    /// Size of each drive [default: 128M; with --serve: enough for a volume of 512M; with --console:
+    /// 512M]
     #[arg(long, value_name = "SIZE")]
     pub drive_size: Option<String>,
     /// Strip size
@@ -62,6 +75,10 @@ pub struct Options {
     /// Listen for NVMe/TCP at this address, and let any host connect
     #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
     pub nvme_tcp: Option<String>,
+    /// Serve the web console over HTTPS at this address (port 0: any), and print its URL, account
+    /// and password. There are 24 drives in an enclosure, and some load
+    #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
+    pub console: Option<SocketAddr>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -84,11 +101,20 @@ pub fn run(options: &Options) -> ExitCode {
 /// The error is none where it was told already.
 fn prepare(options: &Options) -> Result<(), Option<error::DemoError>> {
     let plan = plan::Plan::new(options)?;
-    tools::check()?;
+    let drives = match options.console {
+        Some(_) => place::Drives::Slots,
+        None => {
+            tools::check()?;
+            place::Drives::Plain
+        }
+    };
     let interrupt = child::Interrupt::watch()
         .map_err(|error| error::DemoError::Wrong(format!("signals: {error}")))?;
-    let place = place::Place::new(options.dir.as_deref())?;
+    let place = place::Place::new(options.dir.as_deref(), drives)?;
     place.needs(plan.file_bytes())?;
+    if let Some(address) = options.console {
+        return Ok(console::serve(&plan, &place, address, &interrupt)?);
+    }
     if options.serve {
         return Ok(serve::serve(&plan, &place, &interrupt)?);
     }

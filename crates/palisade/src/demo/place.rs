@@ -14,8 +14,40 @@ use std::path::{Path, PathBuf};
 const SOCKET_PATH_MAX: usize = 100;
 
 /// Names of what the demo makes besides drives.
-const OWN: &[&str] =
-    &["palisade.toml", "image.ext4", "read-back.img", "daemon.log", "palisade.sock", "nbd.sock"];
+const OWN: &[&str] = &[
+    "palisade.toml",
+    "image.ext4",
+    "read-back.img",
+    "daemon.log",
+    "palisade.sock",
+    "nbd.sock",
+    "load.sock",
+    STATE,
+];
+
+/// Name of the daemon's state directory, the only folder in the demo's.
+const STATE: &str = "state";
+
+/// How the files of drives are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drives {
+    /// `drive-00.img`, counted from 0 as the slots of an array are.
+    Plain,
+    /// `slot-01.img`, counted from 1 as the slots of an enclosure are.
+    Slots,
+}
+
+impl Drives {
+    const ALL: [Self; 2] = [Self::Plain, Self::Slots];
+
+    /// What names begin with, and the number of the first.
+    const fn names(self) -> (&'static str, usize) {
+        match self {
+            Self::Plain => ("drive-", 0),
+            Self::Slots => ("slot-", 1),
+        }
+    }
+}
 
 /// First line of the demo's configuration: a folder that has it may be used again.
 pub const MARK: &str = "# Made by `palisade demo`.";
@@ -61,6 +93,7 @@ impl Drop for Scratch {
 #[derive(Debug)]
 pub struct Place {
     dir: PathBuf,
+    drives: Drives,
     keep: bool,
     /// The folder itself, where it is temporary.
     _own: Option<Scratch>,
@@ -73,7 +106,7 @@ impl Place {
     ///
     /// # Errors
     /// If it can't be made, or holds something that is not the demo's.
-    pub fn new(given: Option<&Path>) -> Result<Self, DemoError> {
+    pub fn new(given: Option<&Path>, drives: Drives) -> Result<Self, DemoError> {
         let (dir, own) = match given {
             Some(dir) => {
                 fs::create_dir_all(dir).map_err(DemoError::file(dir))?;
@@ -84,7 +117,7 @@ impl Place {
                 (own.path().to_owned(), Some(own))
             }
         };
-        let mut place = Self { dir, keep: own.is_none(), _own: own, sockets: None };
+        let mut place = Self { dir, drives, keep: own.is_none(), _own: own, sockets: None };
         if place.keep {
             place.clear().inspect_err(|_| place.keep = false)?;
         }
@@ -107,7 +140,7 @@ impl Place {
                 format!("{} is not empty and was not created by a demo", self.dir.display());
             return Err(DemoError::Usage(problem));
         }
-        found.iter().try_for_each(|path| fs::remove_file(path).map_err(DemoError::file(path)))
+        found.iter().try_for_each(|path| remove(path).map_err(DemoError::file(path)))
     }
 
     /// The folder.
@@ -130,6 +163,16 @@ impl Place {
         self.sockets().join("nbd.sock")
     }
 
+    /// The socket of the export that the demo itself loads.
+    pub fn load_socket(&self) -> PathBuf {
+        self.sockets().join("load.sock")
+    }
+
+    /// The daemon's state directory, where it has one.
+    pub fn state(&self) -> PathBuf {
+        self.dir.join(STATE)
+    }
+
     fn sockets(&self) -> &Path {
         self.sockets.as_ref().map_or(&self.dir, Scratch::path)
     }
@@ -141,12 +184,14 @@ impl Place {
 
     /// The file of a drive; those of slots count from 0, replacements go on behind them.
     pub fn drive(&self, number: usize) -> PathBuf {
-        self.dir.join(format!("drive-{number:02}.img"))
+        let (name, first) = self.drives.names();
+        self.dir.join(format!("{name}{:02}.img", first + number))
     }
 
     /// What the configuration says of drives.
     pub fn drives_pattern(&self) -> String {
-        self.dir.join("drive-*.img").to_string_lossy().into_owned()
+        let (name, _) = self.drives.names();
+        self.dir.join(format!("{name}*.img")).to_string_lossy().into_owned()
     }
 
     /// The file system image.
@@ -183,7 +228,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.keep {
-            for path in [self.read_back(), self.socket(), self.nbd_socket()] {
+            for path in [self.read_back(), self.socket(), self.nbd_socket(), self.load_socket()] {
                 let _ = fs::remove_file(path);
             }
         }
@@ -192,8 +237,16 @@ impl Drop for Place {
 
 fn is_own(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or("");
-    let number = name.strip_prefix("drive-").and_then(|rest| rest.strip_suffix(".img"));
-    OWN.contains(&name) || number.is_some_and(|text| text.parse::<u16>().is_ok())
+    let is_drive = |drives: Drives| {
+        let number = name.strip_prefix(drives.names().0).and_then(|rest| rest.strip_suffix(".img"));
+        number.is_some_and(|text| text.parse::<u16>().is_ok())
+    };
+    OWN.contains(&name) || Drives::ALL.into_iter().any(is_drive)
+}
+
+/// Removes a file, or the daemon's state directory.
+fn remove(path: &Path) -> std::io::Result<()> {
+    if path.ends_with(STATE) { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
 #[cfg(test)]
@@ -202,20 +255,20 @@ mod tests {
 
     #[test]
     fn a_temporary_folder_is_removed_and_a_given_one_kept() {
-        let place = Place::new(None).expect("made");
+        let place = Place::new(None, Drives::Plain).expect("made");
         let dir = place.dir().to_owned();
         fs::write(place.drive(0), "x").expect("written");
         drop(place);
         assert!(!dir.exists());
         let given = tempfile::tempdir().expect("a directory");
-        let place = Place::new(Some(given.path())).expect("taken");
+        let place = Place::new(Some(given.path()), Drives::Plain).expect("taken");
         fs::write(place.drive(0), "x").expect("written");
         fs::write(place.config(), format!("{MARK}\n")).expect("written");
         fs::write(place.read_back(), "x").expect("written");
         let (drive, back) = (place.drive(0), place.read_back());
         drop(place);
         assert!(drive.exists() && !back.exists());
-        drop(Place::new(Some(given.path())).expect("an earlier demo's folder"));
+        drop(Place::new(Some(given.path()), Drives::Plain).expect("an earlier demo's folder"));
         assert!(!drive.exists());
     }
 
@@ -225,7 +278,10 @@ mod tests {
             let given = tempfile::tempdir().expect("a directory");
             let path = given.path().join(name);
             fs::write(&path, "x").expect("written");
-            assert!(matches!(Place::new(Some(given.path())), Err(DemoError::Usage(_))));
+            assert!(matches!(
+                Place::new(Some(given.path()), Drives::Plain),
+                Err(DemoError::Usage(_))
+            ));
             assert!(path.exists());
         }
     }

@@ -12,6 +12,12 @@ const DRIVE_MIN: u64 = 16 * MIB;
 const SERVED: u64 = 512 * MIB;
 /// More than a drive's records take, in bytes.
 const RECORDS: u64 = 4 * MIB;
+/// Size of a drive of `--console`, in bytes. The files are sparse.
+const SLOT_BYTES: u64 = 512 * MIB;
+/// Drives of an array of `--console`.
+const USUAL_SLOTS: usize = 12;
+/// Slots of the enclosure of `--console`.
+pub const ENCLOSURE_SLOTS: usize = 24;
 
 /// What the demo will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +38,8 @@ pub struct Plan {
     pub keep: bool,
     /// Whether programs read what is printed.
     pub json: bool,
+    /// Whether the console is served: drives are sparse files in an enclosure.
+    pub console: bool,
 }
 
 impl Plan {
@@ -40,9 +48,17 @@ impl Plan {
     /// # Errors
     /// [`DemoError::Usage`] if they make no array.
     pub fn new(options: &Options) -> Result<Self, DemoError> {
-        let mirrored_copies = if options.serve { 2 } else { 8 };
-        let usual = if options.level == "1" { mirrored_copies } else { 8 };
-        let drives = usize::from(options.drives.unwrap_or(usual));
+        let mirrored_copies: usize = if options.serve { 2 } else { 8 };
+        let usual = match (options.level.as_str(), options.console) {
+            ("1", _) => mirrored_copies,
+            (_, Some(_)) => USUAL_SLOTS,
+            (_, None) => 8,
+        };
+        let drives = options.drives.map_or(usual, usize::from);
+        if options.console.is_some() && drives > ENCLOSURE_SLOTS {
+            let problem = format!("--drives {drives}: the enclosure has {ENCLOSURE_SLOTS} slots");
+            return Err(DemoError::Usage(problem));
+        }
         let least = match options.level.as_str() {
             "5" => 3,
             "6" | "10" => 4,
@@ -62,11 +78,15 @@ impl Plan {
             nvme_tcp: options.nvme_tcp.clone(),
             keep: options.dir.is_some(),
             json: options.json,
+            console: options.console.is_some(),
         };
         if options.serve {
             let share = SERVED.div_ceil(plan.data_drives());
             // Every slot of a stripe carries whole bands: leave room for the last one.
             plan.drive_bytes = (share + RECORDS).next_multiple_of(MIB).max(DRIVE_MIN);
+        }
+        if options.console.is_some() {
+            plan.drive_bytes = SLOT_BYTES;
         }
         if let Some(text) = &options.drive_size {
             plan.drive_bytes = drive_size(text)?;
@@ -107,6 +127,10 @@ impl Plan {
 
     /// What all files together take, in bytes, with room for the copied files.
     pub fn file_bytes(&self) -> u64 {
+        if self.console {
+            // What is written at first is little; one more is filled when a drive is replaced.
+            return 2 * self.drive_bytes;
+        }
         let replacements: usize = self.pulls().iter().map(Vec::len).sum();
         let drives = (self.drives + replacements) as u64 * self.drive_bytes;
         drives + 3 * self.data_drives() * self.drive_bytes

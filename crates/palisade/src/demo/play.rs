@@ -87,7 +87,7 @@ impl<'a> Show<'a> {
         let size = format_size(self.plan.drive_bytes);
         self.say(&format!("{drives} drives of {size} (files in {})", self.place.dir().display()));
         self.step("fill", "filling them with random bytes", Self::fill)?;
-        let mut daemon = Daemon::start(self.place, self.interrupt)?;
+        let mut daemon = Daemon::start(self.place, "", self.interrupt)?;
         let result = self.with_daemon(&daemon, &level);
         // A daemon that died is the cause of whatever failed.
         if result.is_err()
@@ -193,6 +193,11 @@ impl<'a> Show<'a> {
         }
         expect(bytes, self.plan.drives as u64 * self.plan.drive_bytes, "bytes of drives")?;
         Ok(bytes)
+    }
+
+    /// Takes drives that are there already for the array's slots.
+    pub fn take(&mut self, drives: Vec<PathBuf>) {
+        self.slots = drives;
     }
 
     /// Makes the array and waits until it can be used.
@@ -344,9 +349,17 @@ impl<'a> Show<'a> {
 /// # Errors
 /// If the daemon refuses.
 pub fn make_volume(daemon: &Daemon) -> Result<u64, DemoError> {
-    let bytes = daemon.show()?["size_bytes"].as_u64().unwrap_or(0);
+    let bytes = array_bytes(daemon)?;
     daemon.call(&["volume", "create", VOLUME, "--size", &bytes.to_string()])?;
     Ok(bytes)
+}
+
+/// What the array holds, in bytes.
+///
+/// # Errors
+/// If the daemon does not say.
+pub fn array_bytes(daemon: &Daemon) -> Result<u64, DemoError> {
+    Ok(daemon.show()?["size_bytes"].as_u64().unwrap_or(0))
 }
 
 /// Serves the volume at an address; returns the URI by which clients name it.

@@ -17,10 +17,11 @@ const PIECE: usize = 1 << 20;
 pub type Sum = [u8; 32];
 
 /// Xoshiro256++ (Blackman and Vigna), seeded by SplitMix64.
-struct Random([u64; 4]);
+pub struct Random([u64; 4]);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    /// The one of a seed.
+    pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self([(); 4].map(|()| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -31,7 +32,8 @@ impl Random {
         }))
     }
 
-    fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
         let t = s[1] << 17;
@@ -44,7 +46,8 @@ impl Random {
         result
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) {
+    /// Fills whole groups of eight bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
         for eight in bytes.as_chunks_mut::<8>().0 {
             *eight = self.next().to_le_bytes();
         }

@@ -8,6 +8,7 @@ use super::error::DemoError;
 use super::place::Place;
 use super::plan::Plan;
 use super::play::{ANY_PORT, Show, make_export, make_volume, text};
+use serde_json::Value;
 use std::io::Write;
 use std::net::TcpListener;
 use std::thread;
@@ -23,45 +24,75 @@ const USUAL: &str = "127.0.0.1:10809";
 pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), DemoError> {
     let mut show = Show::new(plan, place, interrupt);
     show.fill()?;
-    let mut daemon = Daemon::start(place, interrupt)?;
+    let mut daemon = Daemon::start(place, "", interrupt)?;
     show.create(&daemon)?;
     let bytes = make_volume(&daemon)?;
-    let ways = match &plan.nvme_tcp {
-        Some(address) => serve_nvme(&daemon, address)?,
-        None => serve_nbd(&daemon, plan)?,
-    };
-    let text = if plan.json {
-        let socket = place.socket().to_string_lossy().into_owned();
-        let mut serving = serde_json::json!({"schema": 1, "ok": true, "level": plan.level,
-            "drives": plan.drives, "size_bytes": bytes, "uri": ways.uri, "socket": socket});
-        if let Some(connect) = ways.connect {
-            serving["connect"] = connect.into();
-        }
-        format!("{serving}\n")
-    } else {
-        told(plan, place, bytes, &ways)
-    };
+    let ways = Ways::make(&daemon, plan)?;
+    match plan.json {
+        true => print(&format!("{}\n", object(plan, place, bytes, &ways)))?,
+        false => print(&told(plan, place, bytes, &ways))?,
+    }
+    watch(&mut daemon, interrupt)?;
+    daemon.stop()
+}
+
+/// What programs read of what is served.
+pub fn object(plan: &Plan, place: &Place, bytes: u64, ways: &Ways) -> Value {
+    let socket = place.socket().to_string_lossy().into_owned();
+    let mut serving = serde_json::json!({"schema": 1, "ok": true, "level": plan.level,
+        "drives": plan.drives, "size_bytes": bytes, "uri": ways.uri, "socket": socket});
+    if let Some(connect) = &ways.connect {
+        serving["connect"] = connect.as_str().into();
+    }
+    serving
+}
+
+/// Prints on the standard output, at once.
+///
+/// # Errors
+/// If nobody reads it.
+pub fn print(text: &str) -> Result<(), DemoError> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(DemoError::file(std::path::Path::new("standard output")))?;
+        .map_err(DemoError::file(std::path::Path::new("standard output")))
+}
+
+/// Waits until somebody asks to end.
+///
+/// # Errors
+/// If the daemon ends first.
+pub fn watch(daemon: &mut Daemon, interrupt: &Interrupt) -> Result<(), DemoError> {
     while !interrupt.came() {
         if let Some(problem) = daemon.ended() {
             return Err(problem);
         }
         thread::sleep(LOOK * 10);
     }
-    daemon.stop()
+    Ok(())
 }
 
 /// How clients come to the volume.
-struct Ways {
+pub struct Ways {
     /// What it is called.
     uri: String,
     /// The one command of a Linux host, for NVMe/TCP.
     connect: Option<String>,
     /// Commands, and what each is for.
     commands: Vec<(String, &'static str)>,
+}
+
+impl Ways {
+    /// Exports the volume as the options say.
+    ///
+    /// # Errors
+    /// If the daemon refuses.
+    pub fn make(daemon: &Daemon, plan: &Plan) -> Result<Self, DemoError> {
+        match &plan.nvme_tcp {
+            Some(address) => serve_nvme(daemon, address),
+            None => serve_nbd(daemon, plan),
+        }
+    }
 }
 
 fn serve_nbd(daemon: &Daemon, plan: &Plan) -> Result<Ways, DemoError> {
@@ -102,7 +133,7 @@ fn serve_nvme(daemon: &Daemon, address: &str) -> Result<Ways, DemoError> {
 }
 
 /// One line for each way to connect, and for a look.
-fn told(plan: &Plan, place: &Place, bytes: u64, ways: &Ways) -> String {
+pub fn told(plan: &Plan, place: &Place, bytes: u64, ways: &Ways) -> String {
     let socket = place.socket();
     let socket = socket.display();
     let (size, level, drives) = (format_size(bytes), &plan.level, plan.drives);
