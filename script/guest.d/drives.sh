@@ -94,10 +94,10 @@ check_write_read() {
 has_work() { [ -e worked ]; }
 is_at_work() { kill -0 "$1" 2>/dev/null; }
 
-# work: writes and verifies until there is a file `enough`.
+# work [ARGUMENT…]: writes and verifies by fio until there is a file `enough`.
 work() {
     until [ -e enough ]; do
-        over_nbd --rw=randwrite --bs=8k --iodepth=16 --size=1m
+        over_nbd --rw=randwrite --bs=8k --iodepth=16 --size=1m "$@"
         touch worked
     done
 }
