@@ -94,6 +94,7 @@ check_write_read() {
 has_work() { [ -e worked ]; }
 is_at_work() { kill -0 "$1" 2>/dev/null; }
 
+# shellcheck disable=SC2120 # others give arguments
 # work [ARGUMENT…]: writes and verifies by fio until there is a file `enough`.
 work() {
     until [ -e enough ]; do
