@@ -2,6 +2,7 @@
 // place. Then all of it is deleted, by names that have to be typed.
 import assert from 'node:assert/strict';
 import { Load } from './load.mjs';
+import { LIMIT } from './tab.mjs';
 
 const ARRAY = 'flow';
 const VOLUME = 'data';
@@ -114,7 +115,7 @@ async function lifeOfAnArray(world) {
     if (await offered.isVisible()) await offered.check();
     await plan(tab);
     await confirm(tab, 'Replace drive');
-    await page.getByText('optimal', { exact: true }).first().waitFor({ timeout: 120_000 });
+    await page.getByText('optimal', { exact: true }).first().waitFor({ timeout: 4 * LIMIT });
     const rebuild = page.getByRole('article', { name: `Rebuild of ${ARRAY}` });
     await rebuild.getByText('completed', { exact: true }).waitFor();
     await alarmGone(tab, alarm);

@@ -15,13 +15,11 @@ import { Api } from './api.mjs';
 import { Daemon } from './daemon.mjs';
 import { Machine } from './machine.mjs';
 import { seed } from './seed.mjs';
-import { Tab } from './tab.mjs';
+import { LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
 
-/** The longest that a test may take, in milliseconds. */
-const LONGEST = 300_000;
 const TREE = new URL('../../crates/drives/tests/trees/shelf.tree', import.meta.url);
 const TESTS = { ...pages, ...flow, ...connection };
 

@@ -33,7 +33,8 @@ carry_out() {
         load)
             URI=$2
             rm -f worked enough
-            work &
+            # Not so much that the daemon has no time for a browser.
+            work --iodepth=2 --rate_iops=40,40 &
             LOAD=$!
             wait_for has_work
             ;;

@@ -12,13 +12,14 @@
 //! one is [`health::departures`]' to say: failed, held, or waited for.
 //!
 //! A stop of an array with held drives fails as many as redundancy covers, one by one: it flushes
-//! each drive, and the engine, which knows of no held ones, takes a drive out that does not. Data is
-//! safe: the others hold all of it, the stop is not recorded as clean, and a drive that is failed is
-//! filled again. To spare that, the engine would have to gather the flushes that fail, and to leave
-//! its record as a crash leaves it where redundancy does not cover them all. But the steps before
-//! (the journal's and the map's ends) write, too, and fail a held drive by themselves while regions
-//! are dirty: all of them would have to know. What would be gained is time after a rare event, what
-//! is risked is a record that calls a drive in sync that missed a write; so it is left.
+//! each drive, and the engine, which knows of no held ones, takes a drive out that does not. Data
+//! is safe: the others hold all of it, the stop is not recorded as clean, and a drive that is
+//! failed is filled again. To spare that, the engine would have to gather the flushes that fail,
+//! and to leave its record as a crash does where redundancy does not cover them all. But the steps
+//! before (the ends of the journal and of the region map) write, too, and fail a held drive by
+//! themselves while regions are dirty: all of them would have to know. What would be gained is
+//! time after a rare event; what would be risked is a record that calls a drive in sync that missed
+//! a write. So it is left.
 //!
 //! Invariants
 //! - Of an array that redundancy does not cover without all drives that are gone none is failed.

@@ -5,7 +5,7 @@
 //!
 //! | Device | Known by |
 //! |---|---|
-//! | SCSI over Fibre Channel, FCoE | a remote port (`rport-5:0-1`) above it, or a host with `fc_host` |
+//! | SCSI over Fibre Channel, FCoE | a remote port (`rport-5:0-1`) above, a host with `fc_host` |
 //! | iSCSI, iSER | a session (`session1`) above it; the driver of its host tells the two apart |
 //! | SRP | a host with `srp_host` |
 //! | NBD, Ceph's RBD, RNBD | its name |

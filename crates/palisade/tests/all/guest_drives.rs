@@ -108,7 +108,7 @@ fn has_chromium() -> bool {
 
 #[test]
 fn linux_6_12_with_nvme_drives_is_a_host() {
-    let machine = ["run", "6.12", "--nvme", "4", "--nvme-size", "128", "--time-limit", "900"];
+    let machine = ["run", "6.12", "--nvme", "4", "--nvme-size", "128", "--time-limit", "1500"];
     let outside = ["--events", "--forward", "0:443"];
     let program = ["--palisade", env!("CARGO_BIN_EXE_palisade"), "--", "drives", CONSOLE];
     let words = [&machine[..], &outside, &program, CHECKS].concat();
