@@ -273,6 +273,29 @@ mod tests {
     }
 
     #[test]
+    fn slots_and_state_of_an_earlier_demo_are_removed() {
+        let given = tempfile::tempdir().expect("a directory");
+        let place = Place::new(Some(given.path()), Drives::Slots).expect("taken");
+        assert!(
+            place.drive(0).ends_with("slot-01.img") && place.drive(23).ends_with("slot-24.img")
+        );
+        fs::create_dir(place.state()).expect("made");
+        for path in [place.drive(0), place.state().join("accounts.json"), place.load_socket()] {
+            fs::write(path, "x").expect("written");
+        }
+        fs::write(place.config(), format!("{MARK}\n")).expect("written");
+        let (state, socket) = (place.state(), place.load_socket());
+        drop(place);
+        assert!(state.exists() && !socket.exists());
+        drop(Place::new(Some(given.path()), Drives::Plain).expect("an earlier demo's folder"));
+        assert!(is_empty(given.path()));
+    }
+
+    fn is_empty(dir: &Path) -> bool {
+        fs::read_dir(dir).expect("listed").next().is_none()
+    }
+
+    #[test]
     fn a_folder_with_other_things_is_refused_and_left_alone() {
         for name in ["letter.txt", "drive-of-mine.img", "drive-00.img", "palisade.toml"] {
             let given = tempfile::tempdir().expect("a directory");

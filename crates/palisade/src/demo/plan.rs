@@ -175,6 +175,20 @@ mod tests {
     }
 
     #[test]
+    fn a_console_has_free_slots_unless_told_otherwise() {
+        let console = "127.0.0.1:0".parse().ok();
+        for (level, drives) in [("1", 2), ("5", 12), ("6", 12), ("10", 12)] {
+            let options = Options { serve: true, console, ..options(level) };
+            let plan = Plan::new(&options).expect("valid");
+            assert_eq!((plan.drives, plan.drive_bytes), (drives, SLOT_BYTES), "{level}");
+        }
+        let all = Options { serve: true, console, drives: Some(24), ..options("6") };
+        assert!(Plan::new(&all).is_ok());
+        let more = Options { drives: Some(25), ..all };
+        assert!(matches!(Plan::new(&more), Err(DemoError::Usage(_))));
+    }
+
+    #[test]
     fn pulls_leave_the_data() {
         for (level, drives, at_once) in [("1", 2, 1), ("1", 3, 2), ("5", 3, 1), ("6", 4, 2)] {
             let plan = Plan::new(&Options { drives: Some(drives), ..options(level) });

@@ -6,7 +6,7 @@ use super::child::{Interrupt, LOOK};
 use super::daemon::{Daemon, VOLUME};
 use super::error::DemoError;
 use super::place::Place;
-use super::plan::Plan;
+use super::plan::{ENCLOSURE_SLOTS, Plan};
 use super::play::{ANY_PORT, Show, make_export, make_volume, text};
 use serde_json::Value;
 use std::io::Write;
@@ -147,7 +147,15 @@ pub fn told(plan: &Plan, place: &Place, bytes: u64, ways: &Ways) -> String {
     way(&format!("export PALISADE_SOCKET={socket}"), "for the command line:");
     way("palisade array show demo", "the array");
     way(&format!("palisade array fail demo --drive {}", place.drive(1).display()), "pull a drive");
+    if plan.console && plan.drives < ENCLOSURE_SLOTS {
+        let with = place.drive(plan.drives).display().to_string();
+        way(&format!("palisade array replace demo --slot 1 --with {with}"), "or in the console");
+    }
     way("palisade status --watch", "what goes on");
+    if plan.console && plan.keep {
+        let config = place.config().display().to_string();
+        way(&format!("palisade serve --config {config}"), "the same again, later");
+    }
     text += "until Ctrl-C or SIGTERM\n";
     text
 }

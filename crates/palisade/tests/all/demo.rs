@@ -3,11 +3,14 @@
 //! Where a client is missing a test skips itself and says so, but fails where the environment
 //! says `PALISADE_REQUIRE_TOOLS=1` or `CI=true`.
 
+use crate::common::{succeeded, text, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 /// Programs that the demo or this test calls.
 const TOOLS: &[&str] = &["nbdinfo", "nbdcopy", "qemu-img", "mke2fs", "e2fsck", "python3"];
@@ -240,5 +243,155 @@ fn served_until_sigterm() {
         way(program);
     }
     stop(child);
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+/// Longest that something may take that takes a moment.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A demo with a page: its child, its page's URL without the last slash, and the password.
+struct Console {
+    child: Child,
+    url: String,
+    password: String,
+    dir: tempfile::TempDir,
+}
+
+impl Console {
+    fn start(temporary: &Path, how: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut command = demo(temporary);
+        command.args(["--serve", "--console", "127.0.0.1:0", "--dir"]).arg(dir.path()).args(how);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+        let line = lines(&mut child).next().expect("a line");
+        let words: Vec<&str> = line.split(' ').collect();
+        let [_, url, _, password] = words[..] else { panic!("{line}") };
+        assert_eq!((words[0], words[2]), ("console", "admin"), "{line}");
+        let url = url.strip_suffix('/').expect("a path").to_owned();
+        Self { child, url, password: password.to_owned(), dir }
+    }
+
+    /// A command of the command line on the daemon's socket.
+    fn ask(&self, words: &[&str]) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        command.args(words).arg("--json").stdin(Stdio::null());
+        command.env("PALISADE_SOCKET", self.dir.path().join("palisade.sock"));
+        let told = succeeded(&words.join(" "), &command.output().expect("started"));
+        serde_json::from_str(&told).expect("JSON")
+    }
+
+    /// Logs in as the page does, trusting the certificate that the daemon's log names.
+    fn log_in(&self, said: &Path) -> Output {
+        let print = until("HTTPS", LIMIT, || {
+            let said = std::fs::read_to_string(said).expect("a log");
+            let address = self.url.strip_prefix("https://").expect("HTTPS");
+            let (_, rest) = said.split_once(&format!("HTTPS on {address}, SHA-256 "))?;
+            rest.lines().next().filter(|print| print.len() == 95).map(str::to_owned)
+        });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        command.args(["login", &self.url, "--user", "admin", "--fingerprint", &print]);
+        command.env("XDG_STATE_HOME", self.dir.path().join("home"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("started");
+        let mut stdin = child.stdin.take().expect("piped");
+        writeln!(stdin, "{}", self.password).expect("written");
+        drop(stdin);
+        child.wait_with_output().expect("ended")
+    }
+
+    /// Waits until more was written to the array's drives.
+    fn await_load(&self) {
+        let written = || {
+            let shown = self.ask(&["array", "show", "demo"]);
+            let drives = shown["drive_io"].as_array().expect("drives");
+            drives.iter().map(|own| own["write_bytes"].as_u64().expect("bytes")).sum::<u64>()
+        };
+        let before = written();
+        until("load", LIMIT, || (written() > before).then_some(()));
+    }
+}
+
+/// All bytes of the files below a folder that are not drives.
+fn texts(dir: &Path) -> String {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(dir).expect("listed").flatten() {
+        let path = entry.path();
+        match path.extension().is_some_and(|end| end == "img") {
+            false if path.is_dir() => all += &texts(&path),
+            false if path.is_file() => {
+                all += &String::from_utf8_lossy(&std::fs::read(&path).expect("read"));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn a_page_shows_an_enclosure_under_load() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let console = Console::start(temporary.path(), &["--nbd", "127.0.0.1:0"]);
+    let done = console.log_in(&console.dir.path().join("daemon.log"));
+    assert!(done.status.success(), "{}", text(&done));
+    assert!(!texts(console.dir.path()).contains(&console.password), "the password is kept");
+    let drives = console.ask(&["drive", "list"]);
+    assert_eq!(drives["drives"].as_array().expect("drives").len(), 24);
+    let shown = console.ask(&["array", "show", "demo"]);
+    assert_eq!((&shown["level"], &shown["state"]), (&"6".into(), &"optimal".into()));
+    assert_eq!(shown["slots"].as_array().expect("slots").len(), 12);
+    console.await_load();
+    // The load comes back with its volume.
+    let exports = shown["exports"].as_array().expect("exports");
+    let loaded = exports.iter().find(|export| export["volume"] == "database").expect("an export");
+    let (id, socket) = (loaded["id"].as_str().expect("text"), loaded["nbd"].as_str());
+    console.ask(&["export", "delete", id]);
+    console.ask(&["volume", "delete", "demo/database", "--yes"]);
+    console.ask(&["volume", "create", "demo/database", "--size", "128M"]);
+    console.ask(&["export", "create", "demo/database", "--nbd", socket.expect("text")]);
+    console.await_load();
+    let Console { child, dir, .. } = console;
+    stop(child);
+    assert!(is_empty(temporary.path()), "temporary files are left");
+    assert!(dir.path().join("slot-24.img").exists() && !dir.path().join("load.sock").exists());
+}
+
+#[test]
+fn a_page_is_back_with_its_daemon() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let mut console = Console::start(temporary.path(), &["--level", "1", "--nbd", "127.0.0.1:0"]);
+    let parent = console.child.id().to_string();
+    let of_demo = |path: &PathBuf| {
+        // "pid (name) state parent …"
+        let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(&parent)
+    };
+    let mut processes = std::fs::read_dir("/proc").expect("listed").flatten().map(|own| own.path());
+    let daemon = processes.find(of_demo).expect("a daemon");
+    let pid = daemon.file_name().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("killed");
+    assert_eq!(console.child.wait().expect("ended").code(), Some(1));
+    let said = console.dir.path().join("again.log");
+    let mut again = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    again.arg("serve").arg("--config").arg(console.dir.path().join("palisade.toml"));
+    again.stdin(Stdio::null()).stdout(Stdio::null());
+    let again = again.stderr(std::fs::File::create(&said).expect("a log")).spawn();
+    let again = again.expect("started");
+    let done = console.log_in(&said);
+    stop(again);
+    assert!(done.status.success(), "{}", text(&done));
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+#[test]
+fn a_port_that_others_have_is_refused() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let other = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = other.local_addr().expect("an address").to_string();
+    let output = demo(temporary.path()).args(["--serve", "--console", &address]).output();
+    let output = output.expect("started");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&address) && said.contains("choose another port"), "{said}");
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
