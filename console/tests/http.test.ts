@@ -101,3 +101,19 @@ test('a plan that no longer fits comes with the new one', async () => {
   expect(error.planned).toEqual({ plan, token: 't2', expires: 'e' });
   expect((await own.plan('DELETE', '/a')).token).toBe('t');
 });
+
+test('a late refusal of an older token does not end the newer session', async () => {
+  let answer: (response: Response) => void = () => {};
+  const late = new Promise<Response>((resolve) => (answer = resolve));
+  const own = new Client(() => late);
+  let told = 0;
+  own.onExpired = () => (told += 1);
+  own.token = 'old';
+  const asked = own.get('/a').catch((error: unknown) => error);
+  own.token = 'new';
+  answer(json({}, 401));
+  expect(((await asked) as ApiError).status).toBe(401);
+  expect([own.token, told]).toEqual(['new', 0]);
+  own.refused('new');
+  expect([own.token, told]).toEqual([null, 1]);
+});

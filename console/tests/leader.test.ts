@@ -46,6 +46,8 @@ interface Tab {
   election: Election;
   heard: Told[];
   tell: ((told: Told) => void) | null;
+  /** Where it was told to go on, once it reads. */
+  after: string | null | undefined;
 }
 
 function open(browser: Browser, locks: Locks | null = browser.locks): Tab {
@@ -53,7 +55,8 @@ function open(browser: Browser, locks: Locks | null = browser.locks): Tab {
   tab.election = new Election('name', {
     channel: browser.channel(),
     locks,
-    read: (signal, tell) => {
+    read: (signal, tell, after) => {
+      tab.after = after;
       browser.reads += 1;
       tab.tell = tell;
       return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
@@ -120,4 +123,30 @@ test('without locks each tab reads by itself', async () => {
 test('pauses grow to an end, and are not the same for all', () => {
   const bounds = [0, 1, 2, 5, 50].map((attempt) => [pause(attempt, 0), pause(attempt, 1)]);
   expect(bounds).toEqual([[375, 625], [750, 1250], [1500, 2500], [11_250, 18_750], [11_250, 18_750]]);
+});
+
+test('who takes the lead goes on behind the last event that was told', async () => {
+  const browser = new Browser();
+  const tabs = [open(browser), open(browser)];
+  await settle();
+  expect(tabs[0]!.after).toBe(null);
+  tabs[0]!.tell!({ kind: 'data', data: 'x', id: '7' });
+  tabs[0]!.tell!({ kind: 'state', link: 'live', id: '8' });
+  tabs[0]!.tell!({ kind: 'data', data: 'a report has no identifier', id: null });
+  tabs[0]!.election.end();
+  await settle();
+  expect(tabs[1]!.after).toBe('8');
+});
+
+test('a tab that came late knows the last event, too', async () => {
+  const browser = new Browser();
+  const first = open(browser);
+  await settle();
+  first.tell!({ kind: 'state', link: 'live' });
+  first.tell!({ kind: 'data', data: 'x', id: '41' });
+  const second = open(browser);
+  await settle();
+  first.election.end();
+  await settle();
+  expect(second.after).toBe('41');
 });

@@ -69,7 +69,7 @@ const LOST = 'The daemon can’t be reached.';
 
 export class Client {
   token: string | null = null;
-  /** Called once where the session has ended. */
+  /** Called once where the session has ended: the daemon refused the token that is used now. */
   onExpired: () => void = () => {};
   /** Called with whether the daemon could be reached. */
   onReach: (is: boolean) => void = () => {};
@@ -80,6 +80,13 @@ export class Client {
   forget(): void {
     this.token = null;
     this.#known.clear();
+  }
+
+  /** The daemon refused this token. One that was replaced meanwhile says nothing of the session. */
+  refused(token: string | null): void {
+    if (token === null || token !== this.token) return;
+    this.forget();
+    this.onExpired();
   }
 
   headers(more: Record<string, string> = {}): Record<string, string> {
@@ -188,10 +195,7 @@ export class Client {
     }
     this.onReach(true);
     const parsed = parse(text);
-    if (response.status === 401 && this.token) {
-      this.forget();
-      this.onExpired();
-    }
+    if (response.status === 401) this.refused(headers['X-Auth-Token'] ?? null);
     if (response.status >= 400) throw errorOf(response.status, parsed);
     return {
       status: response.status,

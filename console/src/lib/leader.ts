@@ -4,12 +4,18 @@
 // States of a tab: following (another tab of the same account reads the stream, and tells) →
 // leading (it holds the lock, and reads) → gone (closed: the lock is free, and the next tab leads).
 // Tabs of different accounts do not share: they may know different things.
+//
+// Invariant: a tab that takes the lead goes on behind the last event that it heard: whoever led
+// before told the event's identifier with it, and the daemon sends what came since. A tab that heard
+// none can't know what it missed: it says so (`missed`), and all tabs read everything anew.
 
 /** What tabs tell each other. */
 export type Told =
   | { kind: 'hello' }
-  | { kind: 'state'; link: Link }
-  | { kind: 'data'; data: string };
+  /** `id`: the last event so far; `missed`: events may have been lost, read everything anew. */
+  | { kind: 'state'; link: Link; id?: string | null; missed?: boolean }
+  /** `id`: the event's, or that of the last one where it has none. */
+  | { kind: 'data'; data: string; id?: string | null };
 
 /** How the connection is. */
 export type Link = 'connecting' | 'live' | 'lost';
@@ -32,8 +38,8 @@ export interface Outside {
   channel: Channel;
   /** None in an old browser or an insecure context: then each tab reads its own stream. */
   locks: Locks | null;
-  /** Reads the stream until told to stop. */
-  read: (signal: AbortSignal, tell: (told: Told) => void) => Promise<void>;
+  /** Reads the stream, from behind an event if one is known, until told to stop. */
+  read: (signal: AbortSignal, tell: (told: Told) => void, after: string | null) => Promise<void>;
   /** Takes what is told, by this tab or another. */
   take: (told: Told) => void;
 }
@@ -41,6 +47,7 @@ export interface Outside {
 export class Election {
   isLeading = false;
   #link: Link = 'connecting';
+  #lastId: string | null = null;
   #ended = new AbortController();
 
   constructor(
@@ -57,7 +64,7 @@ export class Election {
     const lead = async () => {
       this.isLeading = true;
       try {
-        await this.outside.read(signal, (told) => this.#tell(told));
+        await this.outside.read(signal, (told) => this.#tell(told), this.#lastId);
       } finally {
         this.isLeading = false;
       }
@@ -78,7 +85,7 @@ export class Election {
 
   #tell(told: Told): void {
     if (this.#ended.signal.aborted) return;
-    if (told.kind === 'state') this.#link = told.link;
+    this.#note(told);
     this.outside.channel.postMessage(told);
     this.outside.take(told);
   }
@@ -86,11 +93,20 @@ export class Election {
   #heard(told: Told): void {
     if (told.kind === 'hello') {
       const isKnown = this.isLeading && this.#link !== 'connecting';
-      if (isKnown) this.outside.channel.postMessage({ kind: 'state', link: this.#link });
+      const id = this.#lastId === null ? {} : { id: this.#lastId };
+      if (isKnown) this.outside.channel.postMessage({ kind: 'state', link: this.#link, ...id });
       return;
     }
     // A leader hears itself only.
-    if (!this.isLeading) this.outside.take(told);
+    if (this.isLeading) return;
+    this.#note(told);
+    this.outside.take(told);
+  }
+
+  #note(told: Told): void {
+    if (told.kind === 'hello') return;
+    if (told.kind === 'state') this.#link = told.link;
+    this.#lastId = told.id ?? this.#lastId;
   }
 }
 

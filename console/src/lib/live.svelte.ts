@@ -240,11 +240,15 @@ class Live {
     const election = new Election(name, {
       channel: new BroadcastChannel(name) as unknown as Channel,
       locks: (navigator.locks ?? null) as unknown as Locks | null,
-      read: (signal, tell) =>
+      read: (signal, tell, after) =>
         read(
-          { headers: () => this.client.headers(), expired: () => this.client.onExpired() },
+          {
+            headers: () => this.client.headers(),
+            expired: (token) => this.client.refused(token),
+          },
           signal,
           tell,
+          after,
         ),
       take: (told) => this.#take(told),
     });
@@ -277,10 +281,10 @@ class Live {
 
   #take(told: Told): void {
     if (told.kind === 'state') {
-      const wasLost = this.link === 'lost';
+      const hasMissed = this.link === 'lost' || told.missed === true;
       this.link = told.link;
       this.#mark();
-      if (told.link === 'live' && wasLost) {
+      if (told.link === 'live' && hasMissed) {
         this.#series.restart();
         this.#one?.series.restart();
         this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around');
