@@ -226,9 +226,8 @@ fn add(options: &HealthBench, report: &mut Report, rounds: &[Round], watched: &[
     report.add("health-iops", "ratio", rate_ratio(rounds), goal);
     let more = |round: &Round| round.b.cpu_micros() - round.a.cpu_micros();
     report.add("health-cpu-us", "us", Spread::of(rounds.iter().map(more)), None);
-    let sides: [(&str, fn(&Round) -> Sample); 2] =
-        [("off", |round| round.a), ("on", |round| round.b)];
-    for (side, sample) in sides {
+    for (side, is_on) in [("off", false), ("on", true)] {
+        let sample = |round: &Round| if is_on { round.b } else { round.a };
         let rates = rounds.iter().map(|round| sample(round).rate());
         report.add(&format!("health-iops-{side}"), "iops", Spread::of(rates), None);
         let cpu = rounds.iter().map(|round| sample(round).cpu_micros());
