@@ -1,6 +1,7 @@
 // A life: an array, a volume and an export in one go; a drive is lost under load; another takes its
 // place. Then all of it is deleted, by names that have to be typed.
 import assert from 'node:assert/strict';
+import { Demo } from './demo.mjs';
 import { Load } from './load.mjs';
 import { LIMIT } from './tab.mjs';
 
@@ -23,12 +24,12 @@ async function confirm(tab, button, typed = '') {
 const plan = (tab) => tab.button('Show the plan').click();
 
 /** Array, volume and export, each of which leads on to the next. */
-async function create(tab, four, size) {
+async function create(tab, drives) {
   const { page } = tab;
   await tab.go('/arrays');
   await tab.button('Create array').click();
   await page.getByLabel('Name').fill(ARRAY);
-  for (const drive of four) await page.getByRole('checkbox', { name: drive }).check();
+  for (const drive of drives) await page.getByRole('checkbox', { name: drive }).check();
   await page.getByRole('radio', { name: 'RAID 5' }).check();
   await tab.look('flow-array-form');
   await plan(tab);
@@ -36,7 +37,7 @@ async function create(tab, four, size) {
   await confirm(tab, 'Create array');
   await page.getByRole('dialog', { name: 'Create volume' }).waitFor();
   await page.getByLabel('Name').fill(VOLUME);
-  await page.getByLabel('Size').fill(size);
+  await tab.button('All of it').click();
   await plan(tab);
   await confirm(tab, 'Create volume');
   await page.getByRole('dialog', { name: 'Share a volume' }).waitFor();
@@ -140,4 +141,14 @@ async function lose(world, drive) {
   await world.api.post(`${pool['@odata.id']}/${action}`, { Slot: slot.Slot });
 }
 
-export const tests = { lifeOfAnArray };
+/** The same on what people see who try the demo. */
+async function lifeOnTheDemo(world) {
+  world.demo = await Demo.begin(world.daemon.program);
+  const other = await world.beside(world.demo.origin, world.demo);
+  await lifeOfAnArray(other);
+  await other.api.end();
+  await world.demo.end();
+}
+lifeOnTheDemo.isOwn = true;
+
+export const tests = { lifeOfAnArray, lifeOnTheDemo };

@@ -29,8 +29,7 @@ const [user, password] = isElsewhere ? rest.splice(0, 2) : [];
 
 /** What a test is given. */
 class World {
-  #tabs = [];
-  users = {};
+  tabs = [];
 
   /** A tab that is closed with the test. */
   async tab(options = {}) {
@@ -39,19 +38,38 @@ class World {
   }
 
   keep(tab) {
-    this.#tabs.push(tab);
+    this.tabs.push(tab);
     return tab;
+  }
+
+  /** Turns to a daemon, as an Administrator of it: with an account of each role. */
+  async enter(origin, admin) {
+    this.origin = origin;
+    this.api = await Api.begin(origin, admin.user, admin.password);
+    this.users = { Administrator: admin };
+    for (const [role, name] of [['Operator', 'operator'], ['ReadOnly', 'readonly']]) {
+      const own = { user: name, password: randomBytes(15).toString('base64url') };
+      await this.api.account(name, role, own.password);
+      this.users[role] = own;
+    }
+  }
+
+  /** The same browser, and another daemon. */
+  async beside(origin, admin) {
+    const other = Object.create(this);
+    await other.enter(origin, admin);
+    return other;
   }
 
   /** Ends a test: whatever its tabs noted is its failure, too. */
   async close(name, error) {
-    const problems = [...(error ? [error.stack ?? String(error)] : []), ...this.#tabs.flatMap((tab) => tab.problems)];
-    for (const [at, tab] of this.#tabs.entries()) {
+    const problems = [...(error ? [error.stack ?? String(error)] : []), ...this.tabs.flatMap((tab) => tab.problems)];
+    for (const [at, tab] of this.tabs.entries()) {
       const path = `${folder}/failed-${name}-${at}.png`;
       if (problems.length > 0) await tab.page.screenshot({ path, timeout: 5000 }).catch(() => {});
       await tab.close().catch(() => {});
     }
-    this.#tabs = [];
+    this.tabs = [];
     return [...new Set(problems)];
   }
 }
@@ -64,27 +82,17 @@ function inTime(promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-async function prepare(world) {
-  const admin = isElsewhere ? { user, password } : { user: world.daemon.user, password: world.daemon.password };
-  world.api = await Api.begin(world.origin, admin.user, admin.password);
-  world.users.Administrator = admin;
-  for (const [role, name] of [['Operator', 'operator'], ['ReadOnly', 'readonly']]) {
-    const own = { user: name, password: randomBytes(15).toString('base64url') };
-    await world.api.account(name, role, own.password);
-    world.users[role] = own;
-  }
-}
-
 async function main(world) {
   world.machine = process.env.PALISADE_MACHINE === 'yes' ? new Machine() : null;
   world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'));
-  world.origin = isElsewhere ? new URL(what).origin : world.daemon.origin;
   const executablePath = process.env.PALISADE_CHROMIUM ?? '/usr/bin/chromium';
   // Chromium's own fence does not work for root, as whom containers run.
   const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
   world.browser = await chromium.launch({ executablePath, args });
   if (world.daemon) seed(world.daemon);
-  await prepare(world);
+  await (world.daemon
+    ? world.enter(world.daemon.origin, { user: world.daemon.user, password: world.daemon.password })
+    : world.enter(new URL(what).origin, { user, password }));
   let [passed, failed] = [0, 0];
   for (const [name, test] of Object.entries(TESTS)) {
     if (rest.length > 0 && !rest.some((start) => name.startsWith(start))) continue;
@@ -111,6 +119,7 @@ const end = async () => {
   await world.api?.end().catch(() => {});
   world.machine?.end();
   await world.daemon?.end();
+  await world.demo?.end();
 };
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => void end().finally(() => process.exit(1)));

@@ -23,7 +23,8 @@
 //! - Nothing is generated, checked or allocated on the measured path on one side only.
 //! - A result whose condition does not hold is left out, and the report says why.
 //! - The drives are files without a name: they are gone when the process is, however it ends. Those
-//!   of [`api`] and [`health`] have names, since another process opens them: they go when the procedure ends.
+//!   of [`api`] and [`health`] have names, since another process opens them: they go when the
+//!   procedure ends.
 
 pub mod api;
 pub mod array;

@@ -74,8 +74,8 @@ pub fn serve(
     serve_with(config, Arc::new(read), |manager| manager)
 }
 
-/// The same, but that in place of each drive a stand-in says how it is: files are asked, too, and no
-/// drive is. Only to measure what asking costs.
+/// The same, but that in place of each drive a stand-in says how it is: files are asked, too, and
+/// no drive is. Only to measure what asking costs.
 ///
 /// # Errors
 /// As for [`serve`].

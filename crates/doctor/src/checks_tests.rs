@@ -36,6 +36,7 @@ fn device(number: u32) -> Device {
         kind: Kind::Nvme,
         hidden: false,
         controllers: Vec::new(),
+        network: None,
         pci: Some(Pci { address, link: Some(link), slot: None }),
     }
 }

@@ -123,8 +123,8 @@ enum Command {
     /// Look for what is wrong with this machine for the daemon: why, and what mends it
     ///
     /// Looks at the configuration, kernel, io_uring, limits, capabilities, locked memory, network,
-    /// drives, certificate, clock, state directory and socket. Changes nothing, and needs no daemon;
-    /// one that runs is asked, too. Run it as root to have all looked at.
+    /// drives, certificate, clock, state directory and socket. Changes nothing, and needs no
+    /// daemon; one that runs is asked, too. Run it as root to have all looked at.
     Doctor(doctor::Arguments),
     /// Explain a message: what it means, why, and what to do; needs no daemon
     Explain(explain::Arguments),

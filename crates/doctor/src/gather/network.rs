@@ -115,7 +115,8 @@ fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
 mod tests {
     use super::*;
 
-    const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
+    const TCP: &str = "\
+        sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
         0: 0100007F:20FB 00000000:0000 0A 00000000:00000000 00:00000000 0 0 0 4711 1 0 100\n\
         1: 0100007F:20FB 0100007F:ABCD 01 00000000:00000000 00:00000000 0 0 0 4712 1 0 100\n\
         2: 00000000:1144 00000000:0000 0A 00000000:00000000 00:00000000 0 0 0 4713 1 0 100\n";

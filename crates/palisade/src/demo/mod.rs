@@ -5,8 +5,8 @@
 //! `script/read-array` of other people or other make; it knows nothing of drives or engine and
 //! compares only what clients read.
 //!
-//! - [`play`]: the steps; [`serve`]: an array to play with; [`console`]: that with a page, under the
-//!   [`load`] of a client of its own; [`plan`]: what the options mean.
+//! - [`play`]: the steps; [`serve`]: an array to play with; [`console`]: that with a page, under
+//!   the [`load`] of a client of its own; [`plan`]: what the options mean.
 //! - [`daemon`], [`tools`], [`child`], [`stream`]: the processes.
 //! - [`place`], [`image`], [`random`]: the files. [`report`], [`bar`]: what is shown.
 //!
@@ -56,8 +56,8 @@ pub struct Options {
     /// 12 of 24]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=MOST))]
     pub drives: Option<u16>,
-    /// Size of each drive [default: 128M; with --serve: enough for a volume of 512M; with --console:
-    /// 512M]
+    /// Size of each drive [default: 128M; with --serve: enough for a volume of 512M; with
+    /// --console: 512M]
     #[arg(long, value_name = "SIZE")]
     pub drive_size: Option<String>,
     /// Strip size

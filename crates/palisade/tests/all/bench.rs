@@ -1,5 +1,5 @@
-//! `palisade bench api`, `bench array`, `bench health`, `bench nvme-tcp` and `bench parity`, small: their JSON is
-//! what is promised, whatever this machine reaches.
+//! `palisade bench api`, `bench array`, `bench health`, `bench nvme-tcp` and `bench parity`, small:
+//! their JSON is what is promised, whatever this machine reaches.
 
 use serde_json::Value;
 use std::ffi::OsStr;
