@@ -5,7 +5,11 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
+<<<<<<< HEAD
         hash: "5940ec5b303504d2",
+=======
+        hash: "c2f38aa50f43afd7",
+>>>>>>> w-bench
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,6 +21,7 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
+<<<<<<< HEAD
         path: "/assets/index-1525ec49.js",
         kind: "text/javascript;charset=utf-8",
         hash: "9955be610e0b99b0",
@@ -29,5 +34,19 @@ pub const FILES: &[crate::File] = &[
         hash: "b10e25add0cfc02a",
         plain: include_bytes!("assets/style-d9b0b269.css"),
         gzip: include_bytes!("assets/style-d9b0b269.css.gz"),
+=======
+        path: "/assets/index-45103a62.js",
+        kind: "text/javascript;charset=utf-8",
+        hash: "0a54cb61b9ffbc3e",
+        plain: include_bytes!("assets/index-45103a62.js"),
+        gzip: include_bytes!("assets/index-45103a62.js.gz"),
+    },
+    crate::File {
+        path: "/assets/style-d01d3e24.css",
+        kind: "text/css;charset=utf-8",
+        hash: "331ffbe43b00e061",
+        plain: include_bytes!("assets/style-d01d3e24.css"),
+        gzip: include_bytes!("assets/style-d01d3e24.css.gz"),
+>>>>>>> w-bench
     },
 ];

@@ -141,7 +141,7 @@ async function scroll(page, count) {
     const seen = await page.evaluate(
       () =>
         new Promise((resolve) => {
-          const look = () => resolve([...document.querySelectorAll('tbody th')].map((own) => own.textContent));
+          const look = () => resolve([...document.querySelectorAll('tbody tr:not([aria-hidden]) th')].map((own) => own.textContent));
           requestAnimationFrame(() => requestAnimationFrame(look));
         }),
     );
