@@ -23,8 +23,8 @@ async function confirm(tab, button, typed = '') {
 /** Sends a form on to its plan. */
 const plan = (tab) => tab.button('Show the plan').click();
 
-/** Array, volume and export, each of which leads on to the next. */
-async function create(tab, drives) {
+/** Array, volume (of all there is, unless a size is said) and export, each of which leads on to the next. */
+async function create(tab, drives, size) {
   const { page } = tab;
   await tab.go('/arrays');
   await tab.button('Create array').click();
@@ -37,7 +37,8 @@ async function create(tab, drives) {
   await confirm(tab, 'Create array');
   await page.getByRole('dialog', { name: 'Create volume' }).waitFor();
   await page.getByLabel('Name').fill(VOLUME);
-  await tab.button('All of it').click();
+  if (size) await page.getByLabel('Size').fill(size);
+  else await tab.button('All of it').click();
   await plan(tab);
   await confirm(tab, 'Create volume');
   await page.getByRole('dialog', { name: 'Share a volume' }).waitFor();
@@ -90,7 +91,7 @@ async function lifeOfAnArray(world) {
   const place = await bay(tab, two);
   const slot = (state) => page.getByRole('listitem', { name: `${place}: ${state}`, exact: true });
   await slot('free').waitFor();
-  await create(tab, [one, two, three].map((own) => own.short), world.machine ? '64M' : '300M');
+  await create(tab, [one, two, three].map((own) => own.short), world.machine ? '64M' : null);
   const [volume] = (await world.api.all('Fabrics/nbd/Connections')).filter((own) => own.Oem.Palisade.Array === ARRAY);
   const uri = volume.Oem.Palisade.URI;
   const load = world.machine ? await world.machine.load(uri) : Load.begin(uri);

@@ -7,8 +7,7 @@
 //! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
 //! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
 //! [`explain`] tells what messages mean, [`doctor`] what is wrong with a machine. `demo` and
-//! `bench` are programs of their own behind the
-//! same name.
+//! `bench` are programs of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
