@@ -37,7 +37,7 @@ impl File {
     }
 }
 
-/// Reads the tree at `root`. Files that are not UTF-8 are left out.
+/// Reads the tree at `root`. Files that are not UTF-8 are there, without a text.
 ///
 /// # Errors
 /// If neither git nor the file system lists the tree, or a listed file can't be read.
@@ -55,9 +55,8 @@ pub fn collect(root: &Path) -> Result<Vec<File>> {
         if !meta.is_file() {
             continue;
         }
-        if let Ok(text) = String::from_utf8(std::fs::read(&full)?) {
-            files.push(File::new(&path, &text, executable(&meta)));
-        }
+        let text = String::from_utf8(std::fs::read(&full)?).unwrap_or_default();
+        files.push(File::new(&path, &text, executable(&meta)));
     }
     Ok(files)
 }
