@@ -21,7 +21,6 @@ const CHECKS: &[&str] = &[
     "write_read",
     "unplug_under_load",
     "unplug_idle",
-    "cable",
 ];
 
 /// The check that a browser of this machine leads.
