@@ -17,7 +17,6 @@ import pathlib
 import queue
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -29,37 +28,13 @@ import warnings
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redfish.d"))
 
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword  # noqa: E402
-from daemon import LIMIT, Daemon, Drives, create, run  # noqa: E402
-from report import Failure  # noqa: E402
+from daemon import LIMIT, Daemon, Drives, create, free_port, run, until  # noqa: E402
+from report import Failure, claim  # noqa: E402
 
 # What a message in a mail begins with.
 HEAD = re.compile(r"(STILL )?(WARNING|CRITICAL|CLEARED): ")
 USER, PASSWORD = "palisade", "correct horse battery"
 FROM, ANA, BOB = "palisade@mail.example", "ana@mail.example", "bob@mail.example"
-
-
-def claim(holds, what):
-    """Something that must hold."""
-    if not holds:
-        raise Failure(what)
-
-
-def until(what, ask, seconds=LIMIT):
-    """Waits for what is asked for; it."""
-    end = time.monotonic() + seconds
-    while True:
-        found = ask()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise Failure(f"not within {seconds} s: {what}")
-        time.sleep(0.1)
-
-
-def free_port():
-    """A port of the loopback that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 def certificates(folder):

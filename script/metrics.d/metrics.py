@@ -28,8 +28,8 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redfish.d"))
 
-from daemon import LIMIT, Daemon, Drives, arrays, run  # noqa: E402
-from report import Failure  # noqa: E402
+from daemon import LIMIT, Daemon, Drives, arrays, free_port, run, until  # noqa: E402
+from report import Failure, claim  # noqa: E402
 from host import Host  # noqa: E402
 
 CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib"
@@ -54,30 +54,6 @@ class OnSocket(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(LIMIT)
         self.sock.connect(self.path)
-
-
-def claim(holds, what):
-    """Something that must hold."""
-    if not holds:
-        raise Failure(what)
-
-
-def until(what, ask, seconds=LIMIT):
-    """Waits for what is asked for; it."""
-    end = time.monotonic() + seconds
-    while True:
-        found = ask()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise Failure(f"not within {seconds} s: {what}")
-        time.sleep(0.1)
-
-
-def free_port():
-    """A port of the loopback that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 def ask(connection, method, path, **more):
@@ -294,15 +270,15 @@ def scraped(prometheus, work):
 
     count = 0
     for title, query in queries():
-        until(f"an answer: {title}: {query}", lambda query=query: told(query), 20)
+        until(f"an answer: {title}: {query}", lambda query=query: told(query))
         count += 1
     for name in ("read", "write"):
         rate = f'sum(rate(palisade_volume_bytes_total{{op="{name}"}}[10s]))'
-        until(f"{name}s", lambda rate=rate: [value for value in told(rate) if value > 0], 20)
+        until(f"{name}s", lambda rate=rate: [value for value in told(rate) if value > 0])
         rate = f'sum(rate(palisade_host_bytes_total{{op="{name}"}}[10s]))'
-        until(f"a host's {name}s", lambda rate=rate: [value for value in told(rate) if value > 0], 20)
+        until(f"a host's {name}s", lambda rate=rate: [value for value in told(rate) if value > 0])
     for selector in sorted(set(re.findall(r"\bpalisade_\w+(?:\{[^}]*\})?", expressions()))):
-        until(f"series of {selector}", lambda selector=selector: prometheus.query(selector), 20)
+        until(f"series of {selector}", lambda selector=selector: prometheus.query(selector))
     alerts(prometheus, work)
     return count
 
@@ -348,7 +324,7 @@ def streamed(place):
         answer = connection.getresponse()
         claim(answer.status == 200, f"GET {STREAM}: {answer.status}")
         seen, volumes = set(), []
-        end = time.monotonic() + 20
+        end = time.monotonic() + LIMIT
         while len(volumes) < 3 or not {"Cores", "Drives", "Exports", "Hosts", "Jobs"} <= seen:
             claim(time.monotonic() < end, f"reports that came: {seen}")
             line = answer.readline().decode()

@@ -27,7 +27,7 @@ import protocol
 import service
 import use_cases
 import utilities
-from daemon import Daemon, Drives, Place, arrays
+from daemon import Daemon, Drives, Place, arrays, free_port
 from report import FAIL, PASS, Failure, Report, summed
 
 
@@ -89,7 +89,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="palisade-", dir=memory) as folder:
         folder = pathlib.Path(folder)
         drives = Drives(folder)
-        port = network.free_port()
+        port = free_port()
         # Not every tool can send a plan's token.
         lines = ('confirm = "off"', f"state = {json.dumps(str(folder / 'state'))}")
         daemon = Daemon(program, folder, *lines, f'https = ["127.0.0.1:{port}"]')

@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
+import time
 import urllib.parse
 
 from report import Failure
@@ -23,6 +25,24 @@ def run(command, limit=LIMIT, **more):
     if done.returncode != 0:
         raise Failure(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def until(what, ask, seconds=LIMIT):
+    """Waits for what is asked for; it."""
+    end = time.monotonic() + seconds
+    while True:
+        found = ask()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise Failure(f"not within {seconds} s: {what}")
+        time.sleep(0.1)
+
+
+def free_port():
+    """A port of the loopback that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
 
 
 class Daemon:

@@ -5,11 +5,9 @@ other; DMTF's other tools can't be told to, and trust any."""
 import json
 import secrets
 import socket
-import time
 
-from daemon import LIMIT, run
+from daemon import LIMIT, run, until
 from network import fetch
-from report import Failure
 
 ROOT = "/redfish/v1"
 
@@ -21,16 +19,6 @@ def is_open(port):
     except ConnectionRefusedError:
         return False
     return True
-
-
-def until(what, ask):
-    """Waits for what is asked for."""
-    end = time.monotonic() + LIMIT
-    while not (found := ask()):
-        if time.monotonic() > end:
-            raise Failure(f"there is no {what}")
-        time.sleep(0.05)
-    return found
 
 
 def certificates(address):

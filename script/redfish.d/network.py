@@ -48,12 +48,6 @@ def has_only_loopback():
     return True
 
 
-def free_port():
-    """A port of the loopback that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
-
-
 def relay(path):
     """Leads connections to a port of the loopback to a socket; the port."""
     loop = asyncio.new_event_loop()

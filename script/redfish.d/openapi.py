@@ -21,7 +21,7 @@ import requests
 
 import login
 import network
-from daemon import LIMIT, Daemon, Drives, Place, arrays
+from daemon import LIMIT, Daemon, Drives, Place, arrays, free_port
 from report import Failure, Report
 
 SEED = 27
@@ -190,7 +190,7 @@ def main():
         folder = pathlib.Path(folder)
         drives = Drives(folder)
         state = f"state = {json.dumps(str(folder / 'state'))}"
-        port = network.free_port()
+        port = free_port()
         daemon = Daemon(program, folder, state, f'https = ["127.0.0.1:{port}"]')
         try:
             arrays(daemon, drives, folder)

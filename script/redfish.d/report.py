@@ -11,6 +11,12 @@ class Failure(Exception):
     """Why a check could not be made."""
 
 
+def claim(holds, what):
+    """Something that must hold."""
+    if not holds:
+        raise Failure(what)
+
+
 class Report:
     """The findings of one check.
 

@@ -210,32 +210,38 @@ impl Data {
 
     /// Waits until every core has done a turn; false where one has stopped.
     pub async fn turn(&self) -> bool {
-        for core in (0..self.cores()).map(CoreId) {
-            let (sender, receiver) = oneshot::channel();
-            self.handle.run_on(core, Box::new(move |_| sender.send(()).unwrap_or_default()));
-            if receiver.await.is_err() {
-                return false;
-            }
-        }
-        true
+        self.on_every_core(|| || ()).await
     }
 
     /// Ends the connections of an export, or with `None` all of an address, on every core.
     pub async fn end_connections(&self, table: &Arc<Table>, export: Option<&str>) {
+        // A core that stopped has no connections any more.
+        self.on_every_core(|| {
+            let (table, export) = (table.clone(), export.map(str::to_owned));
+            move || {
+                if let Some(connections) = connections() {
+                    connections.end(&table, export.as_deref());
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Has each core do something, one after the other; false where one has stopped.
+    async fn on_every_core<W: FnOnce() + Send + 'static>(&self, work: impl Fn() -> W) -> bool {
+        let mut is_everywhere = true;
         for core in (0..self.cores()).map(CoreId) {
             let (sender, receiver) = oneshot::channel();
-            let (table, export) = (table.clone(), export.map(str::to_owned));
+            let own = work();
             self.handle.run_on(
                 core,
                 Box::new(move |_| {
-                    if let Some(connections) = connections() {
-                        connections.end(&table, export.as_deref());
-                    }
+                    own();
                     let _ = sender.send(());
                 }),
             );
-            // An error means that the core stopped, and its connections with it.
-            let _ = receiver.await;
+            is_everywhere &= receiver.await.is_ok();
         }
+        is_everywhere
     }
 }
