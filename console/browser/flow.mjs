@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { Demo } from './demo.mjs';
 import { Load } from './load.mjs';
-import { LIMIT } from './tab.mjs';
 
 const ARRAY = 'flow';
 const VOLUME = 'data';
@@ -118,7 +117,7 @@ async function lifeOfAnArray(world) {
     if (await offered.isVisible()) await offered.check();
     await plan(tab);
     await confirm(tab, 'Replace drive');
-    await page.getByText('optimal', { exact: true }).first().waitFor({ timeout: 4 * LIMIT });
+    await page.getByText('optimal', { exact: true }).first().waitFor();
     const rebuild = page.getByRole('article', { name: `Rebuild of ${ARRAY}` });
     await rebuild.getByText('completed', { exact: true }).waitFor();
     await alarmGone(tab, alarm);

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 
 /** What fio is told: small requests, some hundred a second. */
-const JOB = ['--name=load', '--ioengine=nbd', '--rw=randrw', '--bs=4k', '--iodepth=4', '--rate_iops=100,100', '--time_based', '--runtime=600', '--output-format=json'];
+const JOB = ['--name=load', '--ioengine=nbd', '--rw=randrw', '--bs=4k', '--iodepth=4', '--rate_iops=100,100', '--time_based', '--runtime=7200', '--output-format=json'];
 
 export class Load {
   static begin(uri) {

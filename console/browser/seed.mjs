@@ -16,6 +16,6 @@ export function seed(daemon) {
   ask('array', 'create', 'scratch', '--level', '10', '--drives', ...drives(9, 12));
   ask('volume', 'create', 'scratch/temporary', '--size', '32M');
   ask('array', 'scrub', 'media', '--check');
-  ask('array', 'wait', 'media', '--timeout', '60');
+  ask('array', 'wait', 'media', '--timeout', '600');
   ask('array', 'fail', 'scratch', '--drive', 'slot:1');
 }

@@ -4,12 +4,11 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-/** How many times as long things take in an emulated machine. */
-const SLOWER = process.env.PALISADE_MACHINE === 'yes' ? 4 : 1;
-/** How long anything that is waited for may take, in milliseconds. */
-export const LIMIT = 30_000 * SLOWER;
+/** How long anything that is waited for may take, in milliseconds. Limits end what hangs, and judge
+ * nothing: a machine that is busy with other things is slow, and an emulated one is slower. */
+export const LIMIT = 600_000;
 /** The longest that a test may take. */
-export const LONGEST = 300_000 * SLOWER;
+export const LONGEST = 3 * LIMIT;
 export const PAGES = ['/', '/shelf', '/arrays', '/volumes', '/exports', '/ports', '/jobs', '/alerts', '/events', '/audit', '/accounts'];
 export const SIZES = [[390, 844], [1920, 1080]];
 export const SCHEMES = ['light', 'dark'];
