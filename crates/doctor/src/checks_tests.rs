@@ -22,22 +22,16 @@ fn device(number: u32) -> Device {
     Device {
         name: format!("nvme{number}n1"),
         number: Some((259, number)),
-        diskseq: None,
-        partition: None,
         bytes: Some(GIB),
         identity: Identity {
             wwid: Some(format!("eui.{number}")),
             serial: Some(format!("S{number}")),
             namespace: Some(1),
-            partition: None,
+            ..Identity::default()
         },
-        model: None,
-        firmware: None,
         kind: Kind::Nvme,
-        hidden: false,
-        controllers: Vec::new(),
-        network: None,
-        pci: Some(Pci { address, link: Some(link), slot: None }),
+        pci: Some(Pci { address, link: Some(link), ..Pci::default() }),
+        ..Device::default()
     }
 }
 

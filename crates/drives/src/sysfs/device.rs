@@ -22,7 +22,7 @@ use std::path::PathBuf;
 const SECTOR: u64 = 512;
 
 /// What sort of block device it is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Kind {
     /// A namespace of an NVMe drive.
     Nvme,
@@ -37,6 +37,7 @@ pub enum Kind {
     /// Linux md.
     Md,
     /// Another sort.
+    #[default]
     Other,
 }
 
@@ -104,7 +105,7 @@ impl Transport {
 }
 
 /// An NVMe controller.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Controller {
     /// The kernel's name: `nvme0`.
     pub name: String,
@@ -128,7 +129,7 @@ impl Controller {
 }
 
 /// A block device: a whole drive, or a partition of one.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Device {
     /// The kernel's name, as below `/dev`: `nvme0n1p1`.
     pub name: String,
