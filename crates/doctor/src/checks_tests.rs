@@ -197,7 +197,13 @@ const SYSTEM: &[Row] = &[
         Critical,
         &["/p.toml: line 3: no key", "palisade check-config /p.toml"],
     ),
-    ("daemon", |f| f.daemon = Daemon::Silent("no".into()), Unknown, &["can't be asked: no"]),
+    (
+        "daemon",
+        |f| f.daemon = silent(true),
+        Unknown,
+        &["does not answer this user: no", "sudo palisade doctor", "the group palisade"],
+    ),
+    ("daemon", |f| f.daemon = silent(false), Warning, &["stand still", "journalctl -u palisade"]),
     ("kernel", |f| f.kernel.release = Some("5.10.0".into()), Warning, &["5.10.0", "apt install"]),
     ("kernel", |f| f.kernel.release = Some("4.19".into()), Warning, &["4.19"]),
     ("kernel", |f| f.kernel.release = None, Unknown, &["not known"]),
@@ -379,7 +385,7 @@ const KEEPING: &[Row] = &[
         "certificate",
         |f| f.https.certificate = Some(Err("no key".into())),
         Critical,
-        &["no key", "systemctl kill -s HUP palisade"],
+        &["no key", "systemctl reload palisade"],
     ),
     ("certificate", |f| own(f).not_after = NOW + 30 * DAY, Warning, &["/c.pem ends within 30"]),
     ("certificate", |f| own(f).not_after = NOW, Critical, &["ended at 2026-07-01"]),
@@ -418,6 +424,10 @@ const KEEPING: &[Row] = &[
     ("socket", |f| f.socket.mode = 0o666, Warning, &["chmod 660 /run/palisade/palisade.sock"]),
     ("socket", |f| f.socket.parent_mode = Some(0o777), Warning, &["chmod go-w /run/palisade"]),
 ];
+
+fn silent(is_refusal: bool) -> Daemon {
+    Daemon::Silent { why: "no".to_owned(), is_refusal }
+}
 
 fn used(facts: &mut Facts, by: By) {
     facts.drives[0].uses = vec![Use { part: "nvme0n1p1".to_owned(), by }];
@@ -525,7 +535,7 @@ const TOLD: &[ToldRow] = &[
         "certificate-served",
         |_, t| t.fingerprint = Some("EF".into()),
         Warning,
-        &["another certificate than /c.pem", "systemctl kill -s HUP palisade"],
+        &["another certificate than /c.pem", "systemctl reload palisade"],
     ),
     (
         "state",
@@ -537,7 +547,7 @@ const TOLD: &[ToldRow] = &[
         "drive-unlisted",
         |f, _| (f.drives[1].is_listed, f.drives[1].content) = (false, None),
         Critical,
-        &["is slot 1 of array \"data\"", "; then: systemctl kill -s HUP palisade"],
+        &["is slot 1 of array \"data\"", "; then: systemctl reload palisade"],
     ),
 ];
 
@@ -602,6 +612,32 @@ fn what_looks_like_a_fault_and_is_none_is_let_be() {
         assert!(found.iter().all(|outcome| outcome.status == Well), "{id}: {found:?}");
         assert!(!found.is_empty(), "{id} says so");
     }
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_runs_all_the_same() {
+    for (user, is_refusal) in [(1000, true), (0, false)] {
+        let mut facts = good();
+        facts.daemon = silent(is_refusal);
+        // Its port is taken, by itself, and so is its memory; what a shell may is another matter.
+        let https = facts.network.listeners[0].address;
+        facts.network.sockets = vec![Socket { address: https, owner: None }];
+        facts.memory.available = Some(MIB);
+        (facts.process.user, facts.process.capabilities) = (Some(user), Some(0));
+        facts.process.files = Some(Limit { soft: 1, hard: 1 });
+        facts.drives[1].is_listed = false;
+        let report = examine(&facts);
+        let bad: Vec<_> = report.checks.iter().filter(|own| own.status != Well).collect();
+        let told: Vec<_> = bad.iter().map(|own| own.id).collect();
+        assert_eq!(told, ["daemon", "drive-unlisted"], "{bad:?}");
+        assert!(bad[1].mend.contains("; then: systemctl"), "{bad:?}");
+    }
+    // Another program that can be seen is one, whoever answers.
+    let mut facts = good();
+    facts.daemon = silent(true);
+    let owner = Some(Owner { pid: 9, name: "nginx".into(), is_daemon: false });
+    facts.network.sockets = vec![Socket { address: facts.network.listeners[0].address, owner }];
+    assert_eq!(outcomes(&examine(&facts), "listener-port")[0].status, Critical);
 }
 
 #[test]

@@ -87,8 +87,13 @@ pub enum Daemon {
     /// None answers.
     #[default]
     Absent,
-    /// One is there and can't be asked, and why.
-    Silent(String),
+    /// One is there and can't be asked: what it has is not known.
+    Silent {
+        /// Why.
+        why: String,
+        /// Whether it refuses whoever asks: it may be well.
+        is_refusal: bool,
+    },
     /// One runs.
     Running(Box<Told>),
 }
@@ -100,6 +105,11 @@ impl Daemon {
             Self::Running(told) => Some(told),
             _ => None,
         }
+    }
+
+    /// Whether one is there, and can't be asked.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::Silent { .. })
     }
 }
 

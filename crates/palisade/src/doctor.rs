@@ -81,7 +81,7 @@ async fn ask(client: &Client) -> Daemon {
     match told.await {
         Ok(told) => Daemon::Running(Box::new(told)),
         Err(problem) if problem.is(&say::NO_DAEMON) => Daemon::Absent,
-        Err(problem) => Daemon::Silent(problem.what()),
+        Err(problem) => Daemon::Silent { why: problem.what(), is_refusal: problem.is_refusal() },
     }
 }
 

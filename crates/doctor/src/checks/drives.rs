@@ -1,7 +1,7 @@
 //! Drives: named, alone, as good as they could be.
 
 use crate::Said;
-use crate::facts::{By, Content, Drive, Facts, Use};
+use crate::facts::{By, Content, Daemon, Drive, Facts, Use};
 use drives::sysfs::{Comparison, Device};
 use health::rules::Level;
 use redfish::view::{DriveState, Health};
@@ -23,9 +23,9 @@ fn or_ok(facts: &Facts, found: Vec<Said>, well: &str) -> Vec<Said> {
 
 /// How to have the daemon read its configuration again.
 fn reload(facts: &Facts) -> &'static str {
-    match facts.daemon.told() {
-        Some(_) => "; then: systemctl kill -s HUP palisade",
-        None => "; the next start finds it",
+    match facts.daemon {
+        Daemon::Absent => "; the next start finds it",
+        _ => "; then: systemctl reload palisade",
     }
 }
 

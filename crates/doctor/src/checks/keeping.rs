@@ -33,7 +33,7 @@ fn file(facts: &Facts) -> String {
 
 pub fn certificate(facts: &Facts) -> Vec<Said> {
     const RENEW: &str = "renew it, as with certbot renew, or take `certificate` and `key` out of \
-                         the configuration: the daemon makes one; then: systemctl kill -s HUP \
+                         the configuration: the daemon makes one; then: systemctl reload \
                          palisade";
     const WHY: &str = "clients refuse to connect over HTTPS: console, API and --url";
     if !is_served(facts) {
@@ -124,7 +124,7 @@ pub fn served(facts: &Facts) -> Vec<Said> {
     vec![Said::warning(
         format!("HTTPS shows another certificate than {} has", file(facts)),
         "a certificate that was renewed is of use only once the daemon has read it",
-        "run: systemctl kill -s HUP palisade",
+        "run: systemctl reload palisade",
     )]
 }
 

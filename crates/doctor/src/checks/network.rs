@@ -1,7 +1,7 @@
 //! Where the daemon listens: whether it can, and how good the way there is.
 
 use crate::Said;
-use crate::facts::{Facts, Listener, ListenerOf, Socket};
+use crate::facts::{Daemon, Facts, Listener, ListenerOf, Socket};
 use drives::sysfs::{Port, PortKind};
 use std::net::{IpAddr, SocketAddr};
 
@@ -83,7 +83,7 @@ fn clash(one: SocketAddr, two: SocketAddr) -> bool {
 }
 
 pub fn port(facts: &Facts) -> Vec<Said> {
-    let is_running = facts.daemon.told().is_some();
+    let is_running = facts.daemon != Daemon::Absent;
     let taken = |own: &Listener, socket: &Socket| {
         let is_anothers = match &socket.owner {
             Some(owner) => !owner.is_daemon,

@@ -2,7 +2,7 @@
 //!
 //! Invariant: addresses that are names are passed over; nobody is asked for them.
 
-use super::Proc;
+use super::{DAEMON, Proc};
 use crate::facts::{Daemon, Listener, ListenerOf, Network, Owner, Socket};
 use control::config::Config;
 use drives::sysfs::Sysfs;
@@ -30,7 +30,7 @@ pub fn network(
     let first = proc.text("sys/net/ipv4/ip_unprivileged_port_start");
     Network {
         ports: Sysfs::new(sysfs).ports(),
-        sockets: sockets(proc, &listeners, daemon.told().map(|told| told.pid)),
+        sockets: sockets(proc, &listeners, daemon),
         first_free_port: first.and_then(|first| first.parse().ok()),
         listeners,
     }
@@ -51,7 +51,7 @@ pub fn listener(text: &str, of: ListenerOf) -> Option<Listener> {
 }
 
 /// Sockets with the ports of these listeners.
-fn sockets(proc: &Proc<'_>, listeners: &[Listener], daemon: Option<u32>) -> Vec<Socket> {
+fn sockets(proc: &Proc<'_>, listeners: &[Listener], daemon: &Daemon) -> Vec<Socket> {
     let mut found: Vec<(SocketAddr, u64)> = Vec::new();
     for name in ["net/tcp", "net/tcp6"] {
         let text = proc.text(name).unwrap_or_default();
@@ -91,8 +91,15 @@ fn ip(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Who has which socket, by its number, as far as that may be seen.
-fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
+/// Who has which socket, by its number, as far as that may be seen. A daemon that did not tell its
+/// number, or one of another namespace of processes, is known by its name.
+fn owners(proc: &Proc<'_>, daemon: &Daemon) -> BTreeMap<u64, Owner> {
+    let named = |pid: u32| proc.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
+    let told = daemon.told().map(|told| told.pid).filter(|pid| named(*pid));
+    let is_daemon = |pid: u32, name: &str| match told {
+        Some(own) => own == pid,
+        None => *daemon != Daemon::Absent && name == DAEMON,
+    };
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(proc.at("")).into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -105,7 +112,8 @@ fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
                 continue;
             };
             let name = proc.text(&format!("{pid}/comm")).unwrap_or_default();
-            found.insert(inode, Owner { pid, name, is_daemon: daemon == Some(pid) });
+            let is_daemon = is_daemon(pid, &name);
+            found.insert(inode, Owner { pid, name, is_daemon });
         }
     }
     found
@@ -114,6 +122,7 @@ fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Told;
 
     const TCP: &str = "\
         sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
@@ -134,7 +143,7 @@ mod tests {
         };
         write("net/tcp", TCP);
         write("net/tcp6", TCP6);
-        write("55/comm", "nginx\n");
+        write("55/comm", "palisade\n");
         std::fs::create_dir_all(dir.path().join("55/fd")).expect("made");
         let link = |name: &str, to: &str| {
             std::os::unix::fs::symlink(to, dir.path().join("55/fd").join(name)).expect("linked");
@@ -142,16 +151,22 @@ mod tests {
         link("3", "socket:[4711]");
         link("4", "/dev/null");
         let https = listener("127.0.0.1:8443", ListenerOf::Https).expect("an address");
-        let found = sockets(&Proc(dir.path()), &[https], Some(55));
-        let owner = Owner { pid: 55, name: "nginx".to_owned(), is_daemon: true };
-        assert_eq!(
-            found,
-            [
-                Socket { address: "127.0.0.1:8443".parse().expect("one"), owner: Some(owner) },
-                Socket { address: "[::1]:8443".parse().expect("one"), owner: None },
-            ]
-        );
-        assert_eq!(sockets(&Proc(dir.path()), &[], None), []);
+        let told = |pid| Daemon::Running(Box::new(Told { pid, ..Told::default() }));
+        let silent = Daemon::Silent { why: String::new(), is_refusal: true };
+        // One that tells no number, or one that is not a process here, is known by its name.
+        let daemons = [(told(55), true), (silent, true), (told(7), true), (Daemon::Absent, false)];
+        for (daemon, is_daemon) in daemons {
+            let found = sockets(&Proc(dir.path()), core::slice::from_ref(&https), &daemon);
+            let owner = Owner { pid: 55, name: "palisade".to_owned(), is_daemon };
+            assert_eq!(
+                found,
+                [
+                    Socket { address: "127.0.0.1:8443".parse().expect("one"), owner: Some(owner) },
+                    Socket { address: "[::1]:8443".parse().expect("one"), owner: None },
+                ]
+            );
+        }
+        assert_eq!(sockets(&Proc(dir.path()), &[], &Daemon::Absent), []);
     }
 
     #[test]
