@@ -75,7 +75,7 @@ fn export(is_nvme: bool) -> ListenerOf {
 fn good() -> Facts {
     let https = "192.0.2.1:8443";
     let says = Config {
-        drives: vec!["/dev/nvme*n1".to_owned()],
+        drives: vec!["/dev/nvme*n?".to_owned()],
         https: vec![https.parse().expect("an address")],
         ..Config::default()
     };
@@ -302,7 +302,16 @@ const NETWORK: &[Row] = &[
 
 const DRIVES: &[Row] = &[
     ("drive-absent", |f| f.absent = vec!["/dev/x".into()], Warning, &["nothing is at /dev/x"]),
-    ("drive-absent", |f| f.config.says.drives.clear(), Warning, &["names no drives"]),
+    ("drive-absent", |f| f.config.says.drives.clear(), Warning, &["\"/dev/nvme*n?\""]),
+    (
+        "drive-absent",
+        |f| {
+            f.config.says.drives.clear();
+            used(f, By::Mount, &["/", "/boot/efi"]);
+        },
+        Warning,
+        &["names no drives", "one by one, without /dev/nvme0n1", "/dev/disk/by-id"],
+    ),
     (
         "drive-unlisted",
         |f| f.drives[1].is_listed = false,
@@ -316,6 +325,21 @@ const DRIVES: &[Row] = &[
         &["in no use"],
     ),
     (
+        "drive-unlisted",
+        |f| (f.drives[1].is_listed, f.drives[1].content) = (false, None),
+        Unknown,
+        &["what /dev/nvme1n1 holds is not known", "sudo palisade doctor"],
+    ),
+    (
+        "drive-foreign",
+        |f| f.drives.iter_mut().for_each(|drive| drive.content = None),
+        Unknown,
+        &[
+            "what /dev/nvme0n1, /dev/nvme1n1 holds is not known",
+            "dd if=/dev/nvme0n1 of=/dev/null count=1",
+        ],
+    ),
+    (
         "drive-twice",
         |f| f.drives[1].device.as_mut().expect("one").identity = device(0).identity,
         Critical,
@@ -325,27 +349,54 @@ const DRIVES: &[Row] = &[
         "drive-twice",
         |f| {
             let part = f.drives[1].device.as_mut().expect("one");
-            (part.name, part.partition) = ("nvme0n1p1".into(), Some(1));
+            (part.partition, part.part_of) = (Some(1), Some("nvme0n1".into()));
         },
         Critical,
         &["lie on one another"],
     ),
-    ("drive-in-use", |f| used(f, By::Mount("/srv".into())), Warning, &["umount /srv"]),
-    ("drive-in-use", |f| used(f, By::Swap), Warning, &["swapoff /dev/nvme0n1p1"]),
-    ("drive-in-use", |f| used(f, By::Md("/dev/md0".into())), Warning, &["mdadm --stop /dev/md0"]),
+    ("drive-in-use", |f| used(f, By::Mount, &["/mnt", "/srv"]), Warning, &["umount /mnt /srv"]),
+    ("drive-in-use", |f| used(f, By::Swap, &[]), Warning, &["is on /dev/nvme0n1 (swap)"]),
     (
         "drive-in-use",
-        |f| used(f, By::Mapper { name: "vg-lv".into(), group: Some("vg".into()) }),
+        |f| {
+            used(f, By::Mount, &["/", "/boot/efi"]);
+            used(f, By::Md("/dev/md0".into()), &["/usr"]);
+        },
         Warning,
-        &["vgchange -an vg"],
+        &[
+            "the system is on /dev/nvme0n1 (/, /boot/efi, /usr)",
+            "the others one by one, without it",
+            "ls -l /dev/disk/by-id",
+        ],
     ),
     (
         "drive-in-use",
-        |f| used(f, By::Mapper { name: "secret".into(), group: None }),
+        |f| {
+            used(f, By::Mount, &["/"]);
+            f.config.says.drives = vec!["/dev/nvme0n1".into()];
+        },
+        Warning,
+        &["take it out of `drives` in /p.toml"],
+    ),
+    (
+        "drive-in-use",
+        |f| used(f, By::Md("/dev/md0".into()), &[]),
+        Warning,
+        &["run: mdadm --stop /dev/md0"],
+    ),
+    (
+        "drive-in-use",
+        |f| used(f, By::Mapper { name: "vg-lv".into(), group: Some("vg".into()) }, &["/srv"]),
+        Warning,
+        &["run: umount /srv && vgchange -an vg"],
+    ),
+    (
+        "drive-in-use",
+        |f| used(f, By::Mapper { name: "secret".into(), group: None }, &[]),
         Warning,
         &["dmsetup remove secret"],
     ),
-    ("drive-in-use", |f| used(f, By::Holder("/dev/bcache0".into())), Warning, &["bcache0"]),
+    ("drive-in-use", |f| used(f, By::Holder("/dev/bcache0".into()), &[]), Warning, &["bcache0"]),
     (
         "drive-foreign",
         |f| f.drives[0].content = Some(Content::Foreign("ext4".into())),
@@ -429,8 +480,9 @@ fn silent(is_refusal: bool) -> Daemon {
     Daemon::Silent { why: "no".to_owned(), is_refusal }
 }
 
-fn used(facts: &mut Facts, by: By) {
-    facts.drives[0].uses = vec![Use { part: "nvme0n1p1".to_owned(), by }];
+fn used(facts: &mut Facts, by: By, mounts: &[&str]) {
+    let (is_swap, mounts) = (by == By::Swap, mounts.iter().map(|at| (*at).to_owned()).collect());
+    facts.drives[0].uses.push(Use { part: "nvme0n1p1".to_owned(), by, mounts, is_swap });
 }
 
 fn own(facts: &mut Facts) -> &mut Certificate {
@@ -588,7 +640,7 @@ fn what_looks_like_a_fault_and_is_none_is_let_be() {
         }),
         ("drive-unlisted", |f| {
             (f.drives[0].is_listed, f.drives[1].is_listed) = (false, true);
-            used(f, By::Mount("/".into()));
+            used(f, By::Mount, &["/"]);
         }),
         ("drive-twice", |f| {
             // A drive that says nothing of itself may be any.
@@ -611,6 +663,24 @@ fn what_looks_like_a_fault_and_is_none_is_let_be() {
         let found = outcomes(&examine(&facts), id);
         assert!(found.iter().all(|outcome| outcome.status == Well), "{id}: {found:?}");
         assert!(!found.is_empty(), "{id} says so");
+    }
+}
+
+#[test]
+fn nothing_is_told_that_ends_the_system() {
+    let places = ["/", "/boot", "/boot/efi", "/usr", "/var", "/var/log", "/home"];
+    let mapper = |group| By::Mapper { name: "a-b".to_owned(), group };
+    let group = Some("a".to_owned());
+    for by in [By::Mount, By::Swap, By::Md("/dev/md0".into()), mapper(None), mapper(group)] {
+        for place in places {
+            let mut facts = good();
+            used(&mut facts, by.clone(), &[place]);
+            let found = outcomes(&examine(&facts), "drive-in-use");
+            let mend: String = found.iter().map(|own| own.mend.as_str()).collect();
+            for word in ["umount", "swapoff", "mdadm", "dmsetup", "vgchange"] {
+                assert!(!mend.contains(word), "{by:?} {place}: {mend}");
+            }
+        }
     }
 }
 

@@ -244,13 +244,17 @@ pub struct Use {
     pub part: String,
     /// What it is used for.
     pub by: By,
+    /// Where it is mounted, and what is made of it.
+    pub mounts: Vec<String>,
+    /// Whether it is swap space, or something that is made of it.
+    pub is_swap: bool,
 }
 
 /// What a drive is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum By {
-    /// A file system, mounted there.
-    Mount(String),
+    /// A file system.
+    Mount,
     /// Swap space.
     Swap,
     /// Linux md, by its device.

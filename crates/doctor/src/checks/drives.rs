@@ -35,10 +35,7 @@ pub fn absent(facts: &Facts) -> Vec<Said> {
         return vec![Said::warning(
             format!("{file} names no drives"),
             "the daemon starts no array: it looks only at drives that are named",
-            format!(
-                "write drives = [\"/dev/nvme*n1\"], or their paths, in {file}{}",
-                reload(facts)
-            ),
+            name_drives(facts),
         )];
     }
     let said = facts.absent.iter().map(|name| {
@@ -52,6 +49,22 @@ pub fn absent(facts: &Facts) -> Vec<Said> {
         )
     });
     or_ok(facts, said.collect(), &format!("{} drives are there", listed(facts).count()))
+}
+
+/// How to name drives. A drive that is plugged in again while the daemon has it open may be
+/// `nvme1n2`.
+fn name_drives(facts: &Facts) -> String {
+    let (file, reload) = (facts.config.file.display(), reload(facts));
+    match facts.drives.iter().find(|drive| drive.uses.iter().any(is_systems)) {
+        Some(own) => format!(
+            "write them one by one, without {}, which the system is on, into `drives` in {file}; \
+             names that stay are shown by: ls -l /dev/disk/by-id{reload}",
+            own.path
+        ),
+        None => {
+            format!("write drives = [\"/dev/nvme*n?\"], or their paths, into {file}{reload}")
+        }
+    }
 }
 
 /// A drive for people.
@@ -76,33 +89,68 @@ fn slot_of(drive: &Drive) -> Option<(&str, u16)> {
     Some((known.array.as_deref()?, known.slot?))
 }
 
+/// Whether nothing is on a drive, by what was read or by the daemon's word.
+fn is_blank(drive: &Drive) -> bool {
+    match &drive.content {
+        Some(content) => *content == Content::Blank,
+        None => drive.known.as_ref().is_some_and(|known| known.drive.state == DriveState::Free),
+    }
+}
+
+/// What is on a drive that is nobody's here, likewise.
+fn foreign_of(drive: &Drive) -> Option<&str> {
+    match (&drive.content, &drive.known) {
+        (Some(Content::Foreign(what)), _) => Some(what),
+        (None, Some(known)) if known.drive.state == DriveState::Foreign => {
+            Some(known.drive.signature.as_deref().unwrap_or("something unknown"))
+        }
+        _ => None,
+    }
+}
+
+/// What is said of those of these drives that could not be read, together.
+fn unread<'a>(drives: impl Iterator<Item = &'a Drive>) -> Option<Said> {
+    let paths: Vec<&str> = drives
+        .filter(|d| d.content.is_none() && d.known.is_none())
+        .map(|d| d.path.as_str())
+        .collect();
+    let first = paths.first()?;
+    Some(Said::unknown(
+        format!("what {} holds is not known", paths.join(", ")),
+        "it could not be read: it may be an array's, or hold what somebody needs",
+        format!(
+            "run: sudo palisade doctor; if root can't read it either: dd if={first} of=/dev/null count=1"
+        ),
+    ))
+}
+
 pub fn unlisted(facts: &Facts) -> Vec<Said> {
     let file = facts.config.file.display();
     let mend =
         |drive: &Drive| format!("add \"{}\" to `drives` in {file}{}", drive.path, reload(facts));
-    let others = facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
-    let said = others.filter_map(|drive| match (slot_of(drive), &drive.content) {
-        (Some((array, slot)), _) => Some(Said::critical(
+    let others = || facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
+    let said = others().filter_map(|drive| match slot_of(drive) {
+        Some((array, slot)) => Some(Said::critical(
             format!("{} is slot {slot} of array \"{array}\", and not in `drives`", about(drive)),
             "the next start looks only at drives that are named: the array starts without it, and \
              has less redundancy",
             mend(drive),
         )),
-        (None, Some(Content::Foreign(_))) => None,
-        (None, _) => Some(Said::warning(
+        None if is_blank(drive) => Some(Said::warning(
             format!("{} is in no use, and not in `drives`", about(drive)),
             "the daemon does not know it: no array can be made of it, none be repaired with it",
             mend(drive),
         )),
+        None => None,
     });
-    or_ok(facts, said.collect(), "no drive of an array, and no other NVMe drive, is left out")
+    let mut found: Vec<_> = said.collect();
+    found.extend(unread(others().filter(|drive| slot_of(drive).is_none())));
+    or_ok(facts, found, "no drive of an array, and no other NVMe drive, is left out")
 }
 
 /// Whether one device is a part of the other.
 fn is_part_of(part: &Device, whole: &Device) -> bool {
-    part.partition.is_some()
-        && whole.partition.is_none()
-        && part.name.strip_prefix(whole.name.as_str()).is_some_and(|rest| rest.starts_with('p'))
+    part.part_of.as_ref() == Some(&whole.name)
 }
 
 pub fn twice(facts: &Facts) -> Vec<Said> {
@@ -132,12 +180,28 @@ pub fn twice(facts: &Facts) -> Vec<Said> {
     or_ok(facts, found, "no drive is named twice")
 }
 
+/// Directories whose file systems the system runs on.
+const SYSTEM: [&str; 14] = [
+    "bin", "boot", "efi", "etc", "home", "lib", "nix", "opt", "root", "sbin", "sysroot", "tmp",
+    "usr", "var",
+];
+
+/// Whether the system needs what is there: then nothing is told that would end it.
+fn is_systems(own: &Use) -> bool {
+    let is_needed = |place: &String| {
+        let first = place.trim_start_matches('/').split('/').next().unwrap_or_default();
+        first.is_empty() || SYSTEM.contains(&first)
+    };
+    own.is_swap || own.mounts.iter().any(is_needed)
+}
+
 /// What has a drive, and what ends that.
 fn user(own: &Use) -> (String, String) {
     let part = format!("/dev/{}", own.part);
-    match &own.by {
-        By::Mount(at) => (format!("{part} is mounted at {at}"), format!("umount {at}")),
-        By::Swap => (format!("{part} is swap space"), format!("swapoff {part}")),
+    let places = own.mounts.join(" ");
+    let (what, end) = match &own.by {
+        By::Mount => return (format!("{part} is mounted at {places}"), format!("umount {places}")),
+        By::Swap => return (format!("{part} is swap space"), "swapon --show".to_owned()),
         By::Md(md) => (format!("{part} belongs to {md}"), format!("mdadm --stop {md}")),
         By::Mapper { group: Some(group), .. } => {
             (format!("{part} belongs to volume group {group}"), format!("vgchange -an {group}"))
@@ -148,30 +212,58 @@ fn user(own: &Use) -> (String, String) {
         By::Holder(holder) => {
             (format!("{part} is below {holder}"), format!("lsblk --inverse {holder}"))
         }
-    }
+    };
+    if places.is_empty() { (what, end) } else { (what, format!("umount {places} && {end}")) }
+}
+
+/// What is said of a drive that the system is on: one thing, whatever has which part of it.
+fn of_system(facts: &Facts, drive: &Drive) -> Option<Said> {
+    let uses = || drive.uses.iter().filter(|own| is_systems(own));
+    uses().next()?;
+    let mut places: Vec<&str> = uses().flat_map(|own| &own.mounts).map(String::as_str).collect();
+    places.extend(uses().any(|own| own.is_swap).then_some("swap"));
+    places.sort();
+    places.dedup();
+    let (path, file) = (&drive.path, facts.config.file.display());
+    let is_alone = facts.config.says.drives.contains(path);
+    Some(Said::warning(
+        format!("the system is on {path} ({}), and `drives` names it", places.join(", ")),
+        "no array can be made of it, and it is not to be taken for a drive that is free",
+        match is_alone {
+            true => format!("take it out of `drives` in {file}"),
+            false => format!(
+                "write the others one by one, without it, into `drives` in {file}; names that \
+                 stay are shown by: ls -l /dev/disk/by-id"
+            ),
+        },
+    ))
 }
 
 pub fn in_use(facts: &Facts) -> Vec<Said> {
-    let uses = listed(facts).flat_map(|drive| drive.uses.iter().map(move |own| (drive, own)));
-    let said = uses.map(|(drive, own)| {
-        let (what, end) = user(own);
-        Said::warning(
-            format!("{what}, and `drives` names {}", drive.path),
-            "the daemon leaves a drive alone that another program has: an array that it belongs to \
-             starts without it",
-            format!("run: {end}; or take it out of `drives` in {}", facts.config.file.display()),
-        )
+    let file = facts.config.file.display();
+    let of_others = |drive: &Drive| {
+        let said = drive.uses.iter().map(|own| {
+            let (what, end) = user(own);
+            Said::warning(
+                format!("{what}, and `drives` names {}", drive.path),
+                "the daemon leaves a drive alone that another program has: an array that it \
+                 belongs to starts without it",
+                format!("run: {end}; or take it out of `drives` in {file}"),
+            )
+        });
+        said.collect::<Vec<_>>()
+    };
+    let said = listed(facts).flat_map(|drive| match of_system(facts, drive) {
+        Some(one) => vec![one],
+        None => of_others(drive),
     });
     or_ok(facts, said.collect(), "no other program has a drive")
 }
 
 pub fn foreign(facts: &Facts) -> Vec<Said> {
-    let foreign = listed(facts).filter(|drive| drive.uses.is_empty()).filter_map(|drive| {
-        match &drive.content {
-            Some(Content::Foreign(what)) => Some((drive, what)),
-            _ => None,
-        }
-    });
+    let foreign = listed(facts)
+        .filter(|drive| drive.uses.is_empty())
+        .filter_map(|drive| Some((drive, foreign_of(drive)?)));
     let said = foreign.map(|(drive, what)| {
         let path = &drive.path;
         Said::warning(
@@ -184,7 +276,10 @@ pub fn foreign(facts: &Facts) -> Vec<Said> {
             ),
         )
     });
-    or_ok(facts, said.collect(), "no drive holds anything foreign")
+    let mut found: Vec<_> = said.collect();
+    let is_used = |drive: &Drive| !drive.uses.is_empty() || slot_of(drive).is_some();
+    found.extend(unread(listed(facts).filter(|drive| !is_used(drive))));
+    or_ok(facts, found, "no drive holds anything foreign")
 }
 
 pub fn unusable(facts: &Facts) -> Vec<Said> {

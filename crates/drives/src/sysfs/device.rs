@@ -140,6 +140,9 @@ pub struct Device {
     pub diskseq: Option<u64>,
     /// Which partition of its drive it is; `None` for a whole drive.
     pub partition: Option<u32>,
+    /// The kernel's name of the drive that it is a partition of: that of the directory above its
+    /// own, whatever its own name is.
+    pub part_of: Option<String>,
     /// Its size in bytes.
     pub bytes: Option<u64>,
     /// What identifies it.
@@ -287,12 +290,14 @@ fn device(own: &Dir<'_>, slots: &[SlotLabel]) -> Device {
     let of_controller = controllers.iter().find_map(|controller| controller.pci.clone());
     let own_function = (kind == Kind::Virtio).then(|| pcie::function_of(&drive, slots)).flatten();
     let sectors: Option<u64> = own.number("size");
+    // The kernel has `!` where `/dev` has a directory.
+    let name = |dir: &Dir<'_>| dir.name().replace('!', "/");
     Device {
-        // The kernel has `!` where `/dev` has a directory.
-        name: own.name().replace('!', "/"),
+        name: name(own),
         number: own.text("dev").and_then(|text| numbers(&text)),
         diskseq: drive.number("diskseq"),
         partition,
+        part_of: partition.is_some().then(|| name(&drive)),
         bytes: sectors.and_then(|sectors| sectors.checked_mul(SECTOR)),
         identity: identity(&drive, partition),
         model: drive.text("device/model"),
