@@ -64,7 +64,7 @@ fn port(name: &str, address: &str) -> Port {
 }
 
 fn listener(address: &str, of: ListenerOf) -> Listener {
-    Listener { address: address.parse().expect("an address"), of }
+    Listener { address: address.parse().expect("an address"), of, is_local: Some(true) }
 }
 
 fn export(is_nvme: bool) -> ListenerOf {
@@ -254,15 +254,19 @@ const NETWORK: &[Row] = &[
     (
         "listener-address",
         |f| {
-            f.network.ports[0].addresses = vec!["192.0.2.2/24".into()];
-            f.network.listeners.truncate(1);
+            f.network.listeners[0].is_local = Some(false);
         },
         Critical,
-        &["192.0.2.1:8443 (https)", "ip address add 192.0.2.1/LENGTH", "/p.toml"],
+        &[
+            "192.0.2.1:8443 (https)",
+            "ip address add 192.0.2.1/LENGTH",
+            "sysctl -w net.ipv4.ip_nonlocal_bind=1",
+            "/p.toml",
+        ],
     ),
     (
         "listener-address",
-        |f| f.network.listeners = vec![listener("198.51.100.7:4420", export(true))],
+        |f| f.network.listeners[1].is_local = Some(false),
         Critical,
         &["(export data:1)", "palisade export delete data:1"],
     ),
@@ -286,6 +290,15 @@ const NETWORK: &[Row] = &[
         &["another program", "ss --listening", "sport = :80"],
     ),
     ("port-link", |f| f.network.ports[0].has_link = false, Warning, &["eth0", "ip link show eth0"]),
+    (
+        "port-link",
+        |f| {
+            f.network.listeners = vec![listener("[::]:8443", ListenerOf::Https)];
+            f.network.ports[0].has_link = false;
+        },
+        Warning,
+        &["eth0"],
+    ),
     (
         "port-link",
         |f| (f.network.ports[0].has_link, f.network.ports[0].is_enabled) = (false, false),
@@ -444,9 +457,9 @@ const KEEPING: &[Row] = &[
     ("certificate", |f| f.https.certificate = None, Unknown, &["sudo palisade doctor"]),
     (
         "certificate-names",
-        |f| own(f).names = vec!["other.example".into()],
+        |f| own(f).names = ["localhost", "127.0.0.1", "::1"].map(Into::into).to_vec(),
         Warning,
-        &["for other.example, and this machine is shelf", "openssl"],
+        &["is for localhost, 127.0.0.1, ::1 only", "made for shelf", "openssl"],
     ),
     ("certificate-names", |f| own(f).names.clear(), Warning, &["no name at all"]),
     ("certificate-key", |f| f.https.key_mode = Some(0o644), Critical, &["everybody may read"]),
@@ -649,6 +662,24 @@ fn what_looks_like_a_fault_and_is_none_is_let_be() {
         ("certificate", |f| (own(f).not_after, own(f).is_made) = (NOW + DAY, true)),
         ("certificate-names", |f| own(f).names = vec!["192.0.2.1".into()]),
         ("certificate-names", |f| own(f).names = vec!["*.example".into()]),
+        // A service's name, or an address that leads here by way of another machine.
+        ("certificate-names", |f| own(f).names = vec!["storage.example".into()]),
+        ("certificate-names", |f| own(f).names = vec!["198.51.100.7".into()]),
+        ("certificate-names", |f| {
+            own(f).names = vec!["localhost".into()];
+            f.config.says.https = vec!["127.0.0.1:8443".parse().expect("one")];
+        }),
+        // Which of its ports hosts take, an address for all of them does not say.
+        ("port-link", |f| {
+            f.network.listeners[0].address = "0.0.0.0:8443".parse().expect("one");
+            let spare = Port { has_link: false, ..port("eth1", "198.51.100.1/24") };
+            f.network.ports.push(spare);
+        }),
+        ("port-link", |f| {
+            f.network.listeners[0].address = "[::]:8443".parse().expect("one");
+            let spare = Port { has_link: false, ..port("eth1", "2001:db8::1/64") };
+            f.network.ports.push(spare);
+        }),
         ("clock", |f| f.clock.latest = Some(NOW + 2)),
         ("state", |f| f.state.node.kind = None),
         ("socket", |f| {
@@ -724,6 +755,9 @@ fn what_does_not_apply_is_not_told() {
     for id in ["sys-admin", "drive-twice", "drive-link", "drive-health", "drive-blocks"] {
         assert!(!told.contains(id), "{id}");
     }
+    facts = good();
+    facts.network.listeners[1].is_local = None;
+    assert!(outcomes(&examine(&facts), "listener-address").is_empty(), "nobody knows");
     facts = good();
     (facts.network.ports[0].mtu, facts.network.ports[0].megabits) = (Some(1500), Some(1_000));
     assert!(outcomes(&examine(&facts), "mtu").is_empty(), "a slow port");

@@ -183,6 +183,8 @@ pub struct Listener {
     pub address: SocketAddr,
     /// For what.
     pub of: ListenerOf,
+    /// Whether the daemon can listen there, for all that the address has to do with it.
+    pub is_local: Option<bool>,
 }
 
 /// For what it listens.

@@ -242,5 +242,9 @@ fn a_record_tells_array_slot_and_where_exports_listen() {
     assert_eq!(content, Some(Content::Slot { array, slot: 1, latest: 0 }));
     let of = ListenerOf::Export { id: "data:1".to_owned(), is_nvme: true };
     let address = "192.0.2.1:4420".parse().expect("an address");
-    assert_eq!(listeners, [Listener { address, of }], "a name is nobody's to look up");
+    assert_eq!(
+        listeners,
+        [Listener { address, of, is_local: None }],
+        "a name is nobody's to look up"
+    );
 }
