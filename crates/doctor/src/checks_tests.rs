@@ -201,7 +201,11 @@ const SYSTEM: &[Row] = &[
         "daemon",
         |f| f.daemon = silent(true),
         Unknown,
-        &["does not answer this user: no", "sudo palisade doctor", "the group palisade"],
+        &[
+            "does not answer this user: no",
+            "sudo palisade doctor --config /p.toml;",
+            "the group palisade",
+        ],
     ),
     ("daemon", |f| f.daemon = silent(false), Warning, &["stand still", "journalctl -u palisade"]),
     ("kernel", |f| f.kernel.release = Some("5.10.0".into()), Warning, &["5.10.0", "apt install"]),
@@ -225,7 +229,7 @@ const SYSTEM: &[Row] = &[
         "open-files",
         |f| f.process.files = Some(Limit { soft: 1024, hard: 2048 }),
         Warning,
-        &["2048", "2952", "LimitNOFILE=4096", "ulimit -Hn 4096"],
+        &["2048", "2952", "below [Service]: LimitNOFILE=4096; then", "ulimit -Hn 4096"],
     ),
     (
         "memory-lock",
@@ -241,7 +245,12 @@ const SYSTEM: &[Row] = &[
     ),
     ("sys-admin", |f| f.process.capabilities = Some(0), Warning, &["CAP_SYS_ADMIN"]),
     ("sys-resource", |f| f.process.capabilities = Some(0), Warning, &["CAP_SYS_RESOURCE"]),
-    ("net-bind", |f| f.process.capabilities = Some(0), Critical, &["port 80", "AmbientCap"]),
+    (
+        "net-bind",
+        |f| f.process.capabilities = Some(0),
+        Critical,
+        &["port 80", "ports from 1024 on", "AmbientCap", "CapabilityBound"],
+    ),
     (
         "net-bind",
         |f| (f.process.capabilities, f.process.user) = (Some(0), Some(1000)),
@@ -574,6 +583,18 @@ const TOLD: &[ToldRow] = &[
         &["the daemon can't use /dev/nvme0n1: busy"],
     ),
     (
+        // What is told already is not told again.
+        "drive-unusable",
+        |f, t| {
+            t.drives.push(known(2));
+            t.drives.iter_mut().for_each(|own| own.drive.state = view::DriveState::Unusable);
+            used(f, By::Mount, &["/"]);
+            f.absent = vec![t.drives[2].drive.path.clone()];
+        },
+        Critical,
+        &["the daemon can't use /dev/nvme1n1"],
+    ),
+    (
         "drive-unusable",
         |_, t| t.drives[1].drive.state = view::DriveState::Failed,
         Critical,
@@ -755,6 +776,9 @@ fn what_does_not_apply_is_not_told() {
     for id in ["sys-admin", "drive-twice", "drive-link", "drive-health", "drive-blocks"] {
         assert!(!told.contains(id), "{id}");
     }
+    facts = good();
+    (facts.state, facts.config.unread) = (State::default(), Some("gone".into()));
+    assert!(outcomes(&examine(&facts), "state").is_empty(), "the file may name a directory");
     facts = good();
     facts.network.listeners[1].is_local = None;
     assert!(outcomes(&examine(&facts), "listener-address").is_empty(), "nobody knows");

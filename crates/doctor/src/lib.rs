@@ -19,7 +19,7 @@ mod checks;
 pub mod facts;
 pub mod gather;
 
-pub use checks::CHECKS;
+pub use checks::{CHECKS, CONFIG};
 pub use facts::Facts;
 pub use gather::gather;
 

@@ -1,5 +1,6 @@
 //! Drives: named, alone, as good as they could be.
 
+use super::as_root;
 use crate::Said;
 use crate::facts::{By, Content, Daemon, Drive, Facts, Use};
 use drives::sysfs::{Comparison, Device};
@@ -109,18 +110,16 @@ fn foreign_of(drive: &Drive) -> Option<&str> {
 }
 
 /// What is said of those of these drives that could not be read, together.
-fn unread<'a>(drives: impl Iterator<Item = &'a Drive>) -> Option<Said> {
+fn unread<'a>(facts: &Facts, drives: impl Iterator<Item = &'a Drive>) -> Option<Said> {
     let paths: Vec<&str> = drives
         .filter(|d| d.content.is_none() && d.known.is_none())
         .map(|d| d.path.as_str())
         .collect();
-    let first = paths.first()?;
+    let (first, again) = (paths.first()?, as_root(facts));
     Some(Said::unknown(
         format!("what {} holds is not known", paths.join(", ")),
         "it could not be read: it may be an array's, or hold what somebody needs",
-        format!(
-            "run: sudo palisade doctor; if root can't read it either: dd if={first} of=/dev/null count=1"
-        ),
+        format!("run: {again}; if root can't read it either: dd if={first} of=/dev/null count=1"),
     ))
 }
 
@@ -144,7 +143,7 @@ pub fn unlisted(facts: &Facts) -> Vec<Said> {
         None => None,
     });
     let mut found: Vec<_> = said.collect();
-    found.extend(unread(others().filter(|drive| slot_of(drive).is_none())));
+    found.extend(unread(facts, others().filter(|drive| slot_of(drive).is_none())));
     or_ok(facts, found, "no drive of an array, and no other NVMe drive, is left out")
 }
 
@@ -228,7 +227,8 @@ fn of_system(facts: &Facts, drive: &Drive) -> Option<Said> {
     let is_alone = facts.config.says.drives.contains(path);
     Some(Said::warning(
         format!("the system is on {path} ({}), and `drives` names it", places.join(", ")),
-        "no array can be made of it, and it is not to be taken for a drive that is free",
+        "the daemon leaves it alone while it is in use, and would count it as one of its drives when \
+         it is not",
         match is_alone {
             true => format!("take it out of `drives` in {file}"),
             false => format!(
@@ -278,13 +278,22 @@ pub fn foreign(facts: &Facts) -> Vec<Said> {
     });
     let mut found: Vec<_> = said.collect();
     let is_used = |drive: &Drive| !drive.uses.is_empty() || slot_of(drive).is_some();
-    found.extend(unread(listed(facts).filter(|drive| !is_used(drive))));
+    found.extend(unread(facts, listed(facts).filter(|drive| !is_used(drive))));
     or_ok(facts, found, "no drive holds anything foreign")
 }
 
 pub fn unusable(facts: &Facts) -> Vec<Said> {
     let Some(told) = facts.daemon.told() else { return Vec::new() };
-    let bad = told.drives.iter().filter_map(|known| {
+    // Of what others have, and of what is not there, checks of their own tell.
+    let is_told = |path: &String| {
+        let used = facts.drives.iter().filter(|drive| !drive.uses.is_empty());
+        facts.absent.contains(path) || used.map(|drive| &drive.path).any(|own| own == path)
+    };
+    let drives = told
+        .drives
+        .iter()
+        .filter(|known| known.drive.state != DriveState::Unusable || !is_told(&known.drive.path));
+    let bad = drives.filter_map(|known| {
         let path = &known.drive.path;
         match known.drive.state {
             DriveState::Unusable => {

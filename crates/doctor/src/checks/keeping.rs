@@ -1,5 +1,6 @@
 //! What the daemon keeps and shows: certificate, clock, state directory, socket.
 
+use super::as_root;
 use crate::Said;
 use crate::facts::{Facts, Node, NodeKind};
 use control::certificate::{RENEWAL, SANE};
@@ -50,7 +51,7 @@ pub fn certificate(facts: &Facts) -> Vec<Said> {
             return vec![Said::unknown(
                 format!("{file} can't be read"),
                 why,
-                "run: sudo palisade doctor",
+                format!("run: {}", as_root(facts)),
             )];
         }
         Some(Err(error)) => return vec![Said::critical(error.clone(), WHY, RENEW)],
@@ -175,6 +176,9 @@ pub fn state(facts: &Facts) -> Vec<Said> {
     let state = &facts.state;
     let file = facts.config.file.display();
     let Some(dir) = &state.dir else {
+        if !facts.config.is_usable() {
+            return Vec::new();
+        }
         return vec![Said::warning(
             "there is no state directory",
             "without one there are no accounts, no HTTPS and no console, and the audit log ends \

@@ -1,5 +1,6 @@
 //! Configuration, daemon, kernel, limits and capabilities.
 
+use super::as_root;
 use crate::Said;
 use crate::facts::{Daemon, Facts, Process};
 use units::{MIB, format_size};
@@ -33,13 +34,30 @@ fn whose(process: &Process) -> &'static str {
     if process.is_daemon { "the daemon" } else { "this shell" }
 }
 
+/// What to do where the unit is to say more.
+fn unit(line: &str) -> String {
+    format!(
+        "run: systemctl edit palisade, and write below [Service]: {line}; then: systemctl restart \
+         palisade"
+    )
+}
+
+/// How a daemon gets a capability.
+fn granted(capability: &str) -> String {
+    let lines = format!(
+        "AmbientCapabilities=CAP_{capability}, and on a line of its own \
+         CapabilityBoundingSet=CAP_{capability}"
+    );
+    format!("{}; in a container: docker run --cap-add {capability}", unit(&lines))
+}
+
 /// What is said where the daemon does not run and an ordinary user asks.
 fn nobody_knows(facts: &Facts, what: &str) -> Vec<Said> {
     if is_hidden(facts) {
         return Vec::new();
     }
     let why = "no daemon runs, and who asks is not root: what the daemon would have is not known";
-    vec![Said::unknown(what, why, "start the daemon, or run: sudo palisade doctor")]
+    vec![Said::unknown(what, why, format!("start the daemon, or run: {}", as_root(facts)))]
 }
 
 /// Whether what is known of the process says anything of a daemon.
@@ -83,15 +101,19 @@ pub fn config(facts: &Facts) -> Vec<Said> {
 
 pub fn daemon(facts: &Facts) -> Vec<Said> {
     let socket = facts.socket.path.display();
+    let about = format!("{socket}: ");
     vec![match &facts.daemon {
         Daemon::Running(told) => {
             Said::ok(format!("version {} runs as process {}", told.version, told.pid))
         }
         Daemon::Absent => Said::ok(format!("none answers at {socket}; the machine is looked at")),
         Daemon::Silent { why, is_refusal: true } => Said::unknown(
-            format!("one is at {socket}, and does not answer this user: {why}"),
+            format!(
+                "one is at {socket}, and does not answer this user: {}",
+                why.trim_start_matches(&about)
+            ),
             "what only it knows is not looked at: its limits, drives and exports",
-            "run: sudo palisade doctor; or ask as a member of the group palisade",
+            format!("run: {}; or ask as a member of the group palisade", as_root(facts)),
         ),
         Daemon::Silent { why, is_refusal: false } => Said::warning(
             format!("one is at {socket}, and does not answer: {why}"),
@@ -178,29 +200,25 @@ pub fn files(facts: &Facts) -> Vec<Said> {
     if !is_telling(facts) {
         return nobody_knows(facts, "how many files the daemon may open is not known");
     }
+    let (has, most) = (most, needed.next_power_of_two());
     vec![Said::warning(
-        format!("{whose} may open {most} files, and may need {needed}"),
+        format!("{whose} may open {has} files, and may need {needed}"),
         "hosts and clients beyond that are turned away",
-        format!(
-            "run: systemctl edit palisade, and write: [Service] LimitNOFILE={}; in a shell: ulimit \
-             -Hn {0}",
-            needed.next_power_of_two()
-        ),
+        format!("{}; in a shell: ulimit -Hn {most}", unit(&format!("LimitNOFILE={most}"))),
     )]
 }
 
 pub fn memory_lock(facts: &Facts) -> Vec<Said> {
     const WHY: &str = "when memory is short, programs on this machine that write to volumes may \
                        hang: the kernel waits for the daemon, whose own memory is to be read back";
-    const MEND: &str = "run: systemctl edit palisade, and write: [Service] LimitMEMLOCK=infinity; \
-                        then: systemctl restart palisade";
+    let mend = || unit("LimitMEMLOCK=infinity");
     let process = &facts.process;
     if let Some(told) = facts.daemon.told() {
         let memory = &told.memory;
         return vec![match (memory.locked, memory.left_to_gpu) {
             (true, _) => Said::ok("the daemon's memory is locked"),
             (_, true) => Said::ok("memory is left unlocked, as a GPU may be used"),
-            _ => Said::warning("the daemon's memory is not locked", WHY, MEND),
+            _ => Said::warning("the daemon's memory is not locked", WHY, mend()),
         }];
     }
     if is_hidden(facts) {
@@ -217,7 +235,7 @@ pub fn memory_lock(facts: &Facts) -> Vec<Said> {
     if !is_telling(facts) {
         return nobody_knows(facts, "whether the daemon may lock its memory is not known");
     }
-    vec![Said::warning(format!("only {} may be locked", format_size(limit.hard)), WHY, MEND)]
+    vec![Said::warning(format!("only {} may be locked", format_size(limit.hard)), WHY, mend())]
 }
 
 pub fn memory(facts: &Facts) -> Vec<Said> {
@@ -268,8 +286,7 @@ pub fn sys_admin(facts: &Facts) -> Vec<Said> {
             format!("{} lacks CAP_SYS_ADMIN", whose(&facts.process)),
             "NVMe drives tell only who has it how they are: wear, spare and errors are not known, \
              and nobody is warned",
-            "run: systemctl edit palisade, and write: [Service] AmbientCapabilities=CAP_SYS_ADMIN; \
-             then: systemctl restart palisade",
+            granted("SYS_ADMIN"),
         )],
     }
 }
@@ -277,21 +294,20 @@ pub fn sys_admin(facts: &Facts) -> Vec<Said> {
 pub fn flusher(facts: &Facts) -> Vec<Said> {
     let told = facts.daemon.told().map(|told| told.memory.io_flusher);
     let may = told.or_else(|| has(&facts.process, SYS_RESOURCE));
+    let whose = if told.is_some() { "the daemon" } else { whose(&facts.process) };
     match may.filter(|_| !is_hidden(facts)) {
         None => Vec::new(),
         Some(true) => vec![Said::ok(format!(
-            "{} waits for no I/O when memory is short (CAP_SYS_RESOURCE)",
-            if told.is_some() { "the daemon" } else { whose(&facts.process) }
+            "{whose} waits for no I/O when memory is short (CAP_SYS_RESOURCE)"
         ))],
         Some(false) if told.is_none() && !is_telling(facts) => {
             nobody_knows(facts, "whether the daemon has CAP_SYS_RESOURCE is not known")
         }
         Some(false) => vec![Said::warning(
-            "CAP_SYS_RESOURCE is lacking",
+            format!("{whose} lacks CAP_SYS_RESOURCE"),
             "when memory is short, programs on this machine that write to volumes may hang: the \
              daemon waits for I/O that is to go through it",
-            "run: systemctl edit palisade, and write: [Service] \
-             AmbientCapabilities=CAP_SYS_RESOURCE; then: systemctl restart palisade",
+            granted("SYS_RESOURCE"),
         )],
     }
 }
@@ -304,15 +320,19 @@ pub fn net_bind(facts: &Facts) -> Vec<Said> {
         return Vec::new();
     };
     if may {
-        return vec![Said::ok(format!("port {} may be bound", low.address.port()))];
+        let whose = whose(&facts.process);
+        return vec![Said::ok(format!("{whose} may bind port {}", low.address.port()))];
     }
     if !is_telling(facts) {
         return nobody_knows(facts, "whether the daemon may bind its ports is not known");
     }
     vec![Said::critical(
-        format!("port {} takes CAP_NET_BIND_SERVICE, which is lacking", low.address.port()),
+        format!(
+            "port {} takes CAP_NET_BIND_SERVICE, which {} lacks",
+            low.address.port(),
+            whose(&facts.process)
+        ),
         "the daemon can't listen there",
-        "run: systemctl edit palisade, and write: [Service] \
-         AmbientCapabilities=CAP_NET_BIND_SERVICE; then: systemctl restart palisade",
+        format!("choose ports from {first} on; or {}", granted("NET_BIND_SERVICE")),
     )]
 }
