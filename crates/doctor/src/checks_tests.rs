@@ -207,6 +207,12 @@ const SYSTEM: &[Row] = &[
             "the group palisade",
         ],
     ),
+    (
+        "daemon",
+        |f| (f.daemon, f.config.says.access) = (silent(true), Some(Access::default())),
+        Unknown,
+        &["a user whom `[access]`"],
+    ),
     ("daemon", |f| f.daemon = silent(false), Warning, &["stand still", "journalctl -u palisade"]),
     ("kernel", |f| f.kernel.release = Some("5.10.0".into()), Warning, &["5.10.0", "apt install"]),
     ("kernel", |f| f.kernel.release = Some("4.19".into()), Warning, &["4.19"]),
@@ -376,7 +382,12 @@ const DRIVES: &[Row] = &[
         Critical,
         &["lie on one another"],
     ),
-    ("drive-in-use", |f| used(f, By::Mount, &["/mnt", "/srv"]), Warning, &["umount /mnt /srv"]),
+    (
+        "drive-in-use",
+        |f| used(f, By::Mount, &["/mnt", "/mnt/a b"]),
+        Warning,
+        &["at /mnt, /mnt/a b", "umount '/mnt/a b' /mnt"],
+    ),
     ("drive-in-use", |f| used(f, By::Swap, &[]), Warning, &["is on /dev/nvme0n1 (swap)"]),
     (
         "drive-in-use",

@@ -194,12 +194,23 @@ fn is_systems(own: &Use) -> bool {
     own.is_swap || own.mounts.iter().any(is_needed)
 }
 
+/// A word of a command.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// What has a drive, and what ends that.
 fn user(own: &Use) -> (String, String) {
     let part = format!("/dev/{}", own.part);
-    let places = own.mounts.join(" ");
+    // What is mounted below another place ends first.
+    let words: Vec<String> = own.mounts.iter().rev().map(|at| quoted(at)).collect();
+    let (told, places) = (own.mounts.join(", "), words.join(" "));
     let (what, end) = match &own.by {
-        By::Mount => return (format!("{part} is mounted at {places}"), format!("umount {places}")),
+        By::Mount => return (format!("{part} is mounted at {told}"), format!("umount {places}")),
         By::Swap => return (format!("{part} is swap space"), "swapon --show".to_owned()),
         By::Md(md) => (format!("{part} belongs to {md}"), format!("mdadm --stop {md}")),
         By::Mapper { group: Some(group), .. } => {

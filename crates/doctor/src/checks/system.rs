@@ -110,13 +110,18 @@ pub fn daemon(facts: &Facts) -> Vec<Said> {
         Daemon::Silent { why, is_refusal: true } => Said::unknown(
             format!(
                 "one is at {socket}, and does not answer this user: {}",
-                why.trim_start_matches(&about)
+                why.trim_start_matches(&about).trim_end_matches('.')
             ),
             "what only it knows is not looked at: its limits, drives and exports",
-            format!("run: {}; or ask as a member of the group palisade", as_root(facts)),
+            match facts.config.says.access {
+                None => {
+                    format!("run: {}; or ask as a member of the group palisade", as_root(facts))
+                }
+                Some(_) => "ask as a user whom `[access]` of the configuration names".to_owned(),
+            },
         ),
         Daemon::Silent { why, is_refusal: false } => Said::warning(
-            format!("one is at {socket}, and does not answer: {why}"),
+            format!("one is at {socket}, and can't be asked: {why}"),
             "it may stand still: commands and the console get no answer either; what only it \
              knows is not looked at",
             "see what it does: systemctl status palisade; and what it said: journalctl -u palisade",
