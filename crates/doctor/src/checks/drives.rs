@@ -238,8 +238,8 @@ fn of_system(facts: &Facts, drive: &Drive) -> Option<Said> {
     let is_alone = facts.config.says.drives.contains(path);
     Some(Said::warning(
         format!("the system is on {path} ({}), and `drives` names it", places.join(", ")),
-        "the daemon leaves it alone while it is in use, and would count it as one of its drives when \
-         it is not",
+        "the daemon leaves it alone while it is in use, and would count it as one of its drives \
+         when it is not",
         match is_alone {
             true => format!("take it out of `drives` in {file}"),
             false => format!(

@@ -145,7 +145,7 @@ pub fn link(facts: &Facts) -> Vec<Said> {
     // Which ports hosts take, an address for all of them does not say: it is one that has a link.
     let is_reached = any.iter().any(|port| port.has_link);
     let mut ports = used(facts, |own| !is_reached || !is_any(own));
-    ports.retain(|port| is_real(&port));
+    ports.retain(|port| is_real(port));
     let said = ports.iter().filter(|port| !port.has_link).map(|port| {
         let name = &port.name;
         let (what, mend) = match port.is_enabled {
