@@ -176,14 +176,14 @@ pub const DRIVES: &[Row] = &[
         "drive-unlisted",
         |f| (f.drives[1].is_listed, f.drives[1].content) = (false, None),
         Unknown,
-        &["what /dev/nvme1n1 holds is not known", "sudo palisade doctor"],
+        &["what is on /dev/nvme1n1 is not known", "sudo palisade doctor"],
     ),
     (
         "drive-foreign",
         |f| f.drives.iter_mut().for_each(|drive| drive.content = None),
         Unknown,
         &[
-            "what /dev/nvme0n1, /dev/nvme1n1 holds is not known",
+            "what is on /dev/nvme0n1, /dev/nvme1n1 is not known",
             "dd if=/dev/nvme0n1 of=/dev/null count=1",
         ],
     ),

@@ -25,7 +25,7 @@ fn or_ok(facts: &Facts, found: Vec<Said>, well: &str) -> Vec<Said> {
 /// How to have the daemon read its configuration again.
 fn reload(facts: &Facts) -> &'static str {
     match facts.daemon {
-        Daemon::Absent => "; the next start finds it",
+        Daemon::Absent => "; the next start reads it",
         _ => "; then: systemctl reload palisade",
     }
 }
@@ -117,8 +117,8 @@ fn unread<'a>(facts: &Facts, drives: impl Iterator<Item = &'a Drive>) -> Option<
         .collect();
     let (first, again) = (paths.first()?, as_root(facts));
     Some(Said::unknown(
-        format!("what {} holds is not known", paths.join(", ")),
-        "it could not be read: it may be an array's, or hold what somebody needs",
+        format!("what is on {} is not known", paths.join(", ")),
+        "what could not be read may be an array's, or be needed by somebody else",
         format!("run: {again}; if root can't read it either: dd if={first} of=/dev/null count=1"),
     ))
 }
