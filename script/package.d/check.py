@@ -94,12 +94,12 @@ def lintian(package):
 
 
 def pages(package):
-    """every manual page is one in which mandoc finds no error"""
+    """every manual page is one in which mandoc warns of nothing"""
     folder = package.files / "usr/share/man/man1"
     all_of_them = sorted(folder.iterdir())
     # One at a time: of several, mandoc takes only the first for compressed.
     for page in all_of_them:
-        found = run("mandoc", "-Tlint", "-Werror", page, may=range(8))
+        found = run("mandoc", "-Tlint", "-Wwarning", page, may=range(8))
         claim(not found, found[:2000])
     print(f"  {len(all_of_them)} pages")
 

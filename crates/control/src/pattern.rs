@@ -109,8 +109,10 @@ mod tests {
     fn a_path_is_named_whether_or_not_it_is_there() {
         for (pattern, path, expected) in [
             ("/dev/nvme0n1", "/dev/nvme0n1", true),
-            ("/dev/nvme*n1", "/dev/nvme12n1", true),
             ("/dev/nvme*n1", "/dev/nvme12n2", false),
+            ("/dev/nvme*n?", "/dev/nvme12n2", true),
+            ("/dev/nvme*n?", "/dev/nvme12", false),
+            ("/dev/nvme*n?", "/dev/nvme12n1p2", false),
             ("/dev/nvme*", "/dev/nvme0n1/x", false),
             ("/dev/*/x", "/dev/y", false),
             ("nvme0n1", "/nvme0n1", false),

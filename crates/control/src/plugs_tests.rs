@@ -15,26 +15,17 @@ fn opening(number: u32) -> Opening {
 fn device(number: u32, transport: Transport) -> Device {
     let controller = Controller {
         name: format!("nvme{number}"),
-        number: None,
         transport: Some(transport),
-        state: None,
-        address: None,
-        pci: None,
+        ..Controller::default()
     };
     Device {
         name: format!("nvme{number}n1"),
         number: Some((259, number)),
         diskseq: Some(u64::from(number)),
-        partition: None,
-        bytes: None,
         identity: Identity { serial: Some(format!("S{number}")), ..Identity::default() },
-        model: None,
-        firmware: None,
         kind: Kind::Nvme,
-        hidden: false,
         controllers: vec![controller],
-        network: None,
-        pci: None,
+        ..Device::default()
     }
 }
 

@@ -21,26 +21,18 @@ fn subject(number: u32) -> Subject {
 fn device(number: u32) -> Device {
     let controller = Controller {
         name: format!("nvme{number}"),
-        number: None,
         transport: Some(Transport::Pcie),
-        state: None,
-        address: None,
-        pci: None,
+        ..Controller::default()
     };
     Device {
         name: format!("nvme{number}n1"),
         number: Some((259, number)),
-        diskseq: None,
-        partition: None,
-        bytes: None,
         identity: Identity { namespace: Some(1), ..Identity::default() },
-        model: None,
         firmware: Some("old".to_owned()),
         kind: Kind::Nvme,
-        hidden: false,
         controllers: vec![controller],
-        network: None,
-        pci: Some(Pci { address: "0000:01:00.0".to_owned(), link: None, slot: None }),
+        pci: Some(Pci { address: "0000:01:00.0".to_owned(), ..Pci::default() }),
+        ..Device::default()
     }
 }
 

@@ -8,7 +8,10 @@ mod keeping;
 mod network;
 mod system;
 
-use crate::Check;
+use crate::{Check, Facts};
+
+/// Where the configuration is, if nobody says another place.
+pub const CONFIG: &str = "/etc/palisade/palisade.toml";
 
 const fn check(
     area: &'static str,
@@ -17,6 +20,15 @@ const fn check(
     run: fn(&crate::Facts) -> Vec<crate::Said>,
 ) -> Check {
     Check { id, area, looks_for, run }
+}
+
+/// How to look again, as somebody who may see all.
+fn as_root(facts: &Facts) -> String {
+    let file = &facts.config.file;
+    match file.to_str() {
+        Some(CONFIG) => "sudo palisade doctor".to_owned(),
+        _ => format!("sudo palisade doctor --config {}", file.display()),
+    }
 }
 
 /// All of them.

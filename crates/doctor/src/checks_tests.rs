@@ -11,6 +11,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::{GIB, MIB};
 
+#[path = "checks_rows.rs"]
+mod rows;
+use rows::*;
+
 /// The 1st of July 2026.
 const NOW: u64 = 1_782_864_000;
 const DAY: u64 = 86_400;
@@ -22,22 +26,16 @@ fn device(number: u32) -> Device {
     Device {
         name: format!("nvme{number}n1"),
         number: Some((259, number)),
-        diskseq: None,
-        partition: None,
         bytes: Some(GIB),
         identity: Identity {
             wwid: Some(format!("eui.{number}")),
             serial: Some(format!("S{number}")),
             namespace: Some(1),
-            partition: None,
+            ..Identity::default()
         },
-        model: None,
-        firmware: None,
         kind: Kind::Nvme,
-        hidden: false,
-        controllers: Vec::new(),
-        network: None,
-        pci: Some(Pci { address, link: Some(link), slot: None }),
+        pci: Some(Pci { address, link: Some(link), ..Pci::default() }),
+        ..Device::default()
     }
 }
 
@@ -70,7 +68,7 @@ fn port(name: &str, address: &str) -> Port {
 }
 
 fn listener(address: &str, of: ListenerOf) -> Listener {
-    Listener { address: address.parse().expect("an address"), of }
+    Listener { address: address.parse().expect("an address"), of, is_local: Some(true) }
 }
 
 fn export(is_nvme: bool) -> ListenerOf {
@@ -81,7 +79,7 @@ fn export(is_nvme: bool) -> ListenerOf {
 fn good() -> Facts {
     let https = "192.0.2.1:8443";
     let says = Config {
-        drives: vec!["/dev/nvme*n1".to_owned()],
+        drives: vec!["/dev/nvme*n?".to_owned()],
         https: vec![https.parse().expect("an address")],
         ..Config::default()
     };
@@ -188,245 +186,13 @@ fn outcomes(report: &Report, id: &str) -> Vec<Outcome> {
     report.checks.iter().filter(|outcome| outcome.id == id).cloned().collect()
 }
 
-/// Makes another machine of one.
-type Change = fn(&mut Facts);
+fn silent(is_refusal: bool) -> Daemon {
+    Daemon::Silent { why: "no".to_owned(), is_refusal }
+}
 
-/// A check, what is wrong, how grave it is, and what is said of it.
-type Row = (&'static str, Change, Status, &'static [&'static str]);
-
-/// Faults of a machine without a daemon.
-const SYSTEM: &[Row] = &[
-    ("config", |f| f.config.unread = Some("gone".into()), Critical, &["/p.toml", "gone"]),
-    (
-        "config",
-        |f| f.config.mistakes.push(Mistake { line: Some(3), what: "no key".into() }),
-        Critical,
-        &["/p.toml: line 3: no key", "palisade check-config /p.toml"],
-    ),
-    ("daemon", |f| f.daemon = Daemon::Silent("no".into()), Unknown, &["can't be asked: no"]),
-    ("kernel", |f| f.kernel.release = Some("5.10.0".into()), Warning, &["5.10.0", "apt install"]),
-    ("kernel", |f| f.kernel.release = Some("4.19".into()), Warning, &["4.19"]),
-    ("kernel", |f| f.kernel.release = None, Unknown, &["not known"]),
-    (
-        "io-uring",
-        |f| f.kernel.uring_disabled = Some(2),
-        Warning,
-        &["io_uring_disabled = 2", "sysctl -w kernel.io_uring_disabled=0"],
-    ),
-    (
-        "io-uring",
-        |f| (f.kernel.uring_disabled, f.process.capabilities) = (Some(1), Some(0)),
-        Warning,
-        &["io_uring_disabled = 1"],
-    ),
-    ("io-uring", |f| f.kernel.ring = Some(Err("refused".into())), Warning, &["refused", "seccomp"]),
-    ("io-uring", |f| f.kernel.ring = None, Unknown, &["palisade doctor"]),
-    (
-        "open-files",
-        |f| f.process.files = Some(Limit { soft: 1024, hard: 2048 }),
-        Warning,
-        &["2048", "2952", "LimitNOFILE=4096", "ulimit -Hn 4096"],
-    ),
-    (
-        "memory-lock",
-        |f| f.process.capabilities = Some(0),
-        Warning,
-        &["8 MiB", "LimitMEMLOCK=infinity"],
-    ),
-    (
-        "memory",
-        |f| f.memory.available = Some(100 * MIB),
-        Critical,
-        &["100 MiB", "200 MiB", "cores"],
-    ),
-    ("sys-admin", |f| f.process.capabilities = Some(0), Warning, &["CAP_SYS_ADMIN"]),
-    ("sys-resource", |f| f.process.capabilities = Some(0), Warning, &["CAP_SYS_RESOURCE"]),
-    ("net-bind", |f| f.process.capabilities = Some(0), Critical, &["port 80", "AmbientCap"]),
-    (
-        "net-bind",
-        |f| (f.process.capabilities, f.process.user) = (Some(0), Some(1000)),
-        Unknown,
-        &["sudo palisade doctor"],
-    ),
-];
-
-const NETWORK: &[Row] = &[
-    (
-        "listener-address",
-        |f| {
-            f.network.ports[0].addresses = vec!["192.0.2.2/24".into()];
-            f.network.listeners.truncate(1);
-        },
-        Critical,
-        &["192.0.2.1:8443 (https)", "ip address add 192.0.2.1/LENGTH", "/p.toml"],
-    ),
-    (
-        "listener-address",
-        |f| f.network.listeners = vec![listener("198.51.100.7:4420", export(true))],
-        Critical,
-        &["(export data:1)", "palisade export delete data:1"],
-    ),
-    (
-        "listener-port",
-        |f| {
-            let owner = Owner { pid: 9, name: "nginx".into(), is_daemon: false };
-            let address = "0.0.0.0:8443".parse().expect("one");
-            f.network.sockets = vec![Socket { address, owner: Some(owner) }];
-        },
-        Critical,
-        &["nginx (process 9) listens on 0.0.0.0:8443", "systemctl status 9"],
-    ),
-    (
-        "listener-port",
-        |f| {
-            let address = "[::1]:80".parse().expect("one");
-            f.network.sockets = vec![Socket { address, owner: None }];
-        },
-        Critical,
-        &["another program", "ss --listening", "sport = :80"],
-    ),
-    ("port-link", |f| f.network.ports[0].has_link = false, Warning, &["eth0", "ip link show eth0"]),
-    (
-        "port-link",
-        |f| (f.network.ports[0].has_link, f.network.ports[0].is_enabled) = (false, false),
-        Warning,
-        &["switched off", "ip link set eth0 up"],
-    ),
-    (
-        "mtu",
-        |f| f.network.ports[0].mtu = Some(1500),
-        Warning,
-        &["eth0 of 100 Gb/s has an MTU of 1500", "ip link set eth0 mtu 9000"],
-    ),
-];
-
-const DRIVES: &[Row] = &[
-    ("drive-absent", |f| f.absent = vec!["/dev/x".into()], Warning, &["nothing is at /dev/x"]),
-    ("drive-absent", |f| f.config.says.drives.clear(), Warning, &["names no drives"]),
-    (
-        "drive-unlisted",
-        |f| f.drives[1].is_listed = false,
-        Critical,
-        &["/dev/nvme1n1 (1 GiB, serial S1) is slot 1 of array \"data\"", "add \"/dev/nvme1n1\""],
-    ),
-    (
-        "drive-unlisted",
-        |f| (f.drives[1].is_listed, f.drives[1].content) = (false, Some(Content::Blank)),
-        Warning,
-        &["in no use"],
-    ),
-    (
-        "drive-twice",
-        |f| f.drives[1].device.as_mut().expect("one").identity = device(0).identity,
-        Critical,
-        &["/dev/nvme0n1 and /dev/nvme1n1 are one drive by two ways"],
-    ),
-    (
-        "drive-twice",
-        |f| {
-            let part = f.drives[1].device.as_mut().expect("one");
-            (part.name, part.partition) = ("nvme0n1p1".into(), Some(1));
-        },
-        Critical,
-        &["lie on one another"],
-    ),
-    ("drive-in-use", |f| used(f, By::Mount("/srv".into())), Warning, &["umount /srv"]),
-    ("drive-in-use", |f| used(f, By::Swap), Warning, &["swapoff /dev/nvme0n1p1"]),
-    ("drive-in-use", |f| used(f, By::Md("/dev/md0".into())), Warning, &["mdadm --stop /dev/md0"]),
-    (
-        "drive-in-use",
-        |f| used(f, By::Mapper { name: "vg-lv".into(), group: Some("vg".into()) }),
-        Warning,
-        &["vgchange -an vg"],
-    ),
-    (
-        "drive-in-use",
-        |f| used(f, By::Mapper { name: "secret".into(), group: None }),
-        Warning,
-        &["dmsetup remove secret"],
-    ),
-    ("drive-in-use", |f| used(f, By::Holder("/dev/bcache0".into())), Warning, &["bcache0"]),
-    (
-        "drive-foreign",
-        |f| f.drives[0].content = Some(Content::Foreign("ext4".into())),
-        Warning,
-        &["/dev/nvme0n1 holds ext4", "palisade drive wipe /dev/nvme0n1"],
-    ),
-    (
-        "drive-link",
-        |f| {
-            let pci = f.drives[0].device.as_mut().expect("one").pci.as_mut().expect("one");
-            pci.link.as_mut().expect("one").now = Width { lanes: 2, megatransfers: 8_000 };
-        },
-        Warning,
-        &["is 8.0 GT/s x2, and could be 16.0 GT/s x4", "lspci -vvs 0000:00:00.0"],
-    ),
-    (
-        "drive-health",
-        |f| {
-            let (what, action) = ("worn".to_owned(), "replace it".to_owned());
-            let (rule, level) = (Rule::Wear, Level::Critical);
-            let reasons = vec![Judged { rule, level, what, action, since: NOW }];
-            f.drives[0].verdict = Some(Verdict { level, reasons });
-        },
-        Critical,
-        &["/dev/nvme0n1: worn", "replace it"],
-    ),
-    (
-        "drive-blocks",
-        |f| f.drives[1].block_bytes = Some(512),
-        Warning,
-        &["512 bytes: /dev/nvme1n1", "nvme id-ns -H /dev/nvme1n1"],
-    ),
-];
-
-const KEEPING: &[Row] = &[
-    (
-        "certificate",
-        |f| f.https.certificate = Some(Err("no key".into())),
-        Critical,
-        &["no key", "systemctl kill -s HUP palisade"],
-    ),
-    ("certificate", |f| own(f).not_after = NOW + 30 * DAY, Warning, &["/c.pem ends within 30"]),
-    ("certificate", |f| own(f).not_after = NOW, Critical, &["ended at 2026-07-01"]),
-    ("certificate", |f| own(f).not_before = NOW + 1, Critical, &["good from"]),
-    ("certificate", |f| f.https.certificate = None, Unknown, &["sudo palisade doctor"]),
-    (
-        "certificate-names",
-        |f| own(f).names = vec!["other.example".into()],
-        Warning,
-        &["for other.example, and this machine is shelf", "openssl"],
-    ),
-    ("certificate-names", |f| own(f).names.clear(), Warning, &["no name at all"]),
-    ("certificate-key", |f| f.https.key_mode = Some(0o644), Critical, &["everybody may read"]),
-    ("certificate-key", |f| f.https.key_mode = Some(0o660), Critical, &["its group may write"]),
-    ("clock", |f| f.clock.is_kept = Some(false), Warning, &["timedatectl set-ntp true"]),
-    ("clock", |f| f.clock.is_kept = None, Unknown, &["timedatectl"]),
-    ("clock", |f| f.clock.latest = Some(NOW + 60), Critical, &["it was 2026-07-01"]),
-    ("clock", |f| f.now = 5, Critical, &["1970-01-01"]),
-    ("state", |f| f.state = State::default(), Warning, &["no state directory", "/p.toml"]),
-    ("state", |f| f.state.node.kind = Some(NodeKind::Other), Critical, &["no directory"]),
-    ("state", |f| f.state.is_read_only = Some(true), Critical, &["mount -o remount,rw"]),
-    ("state", |f| f.state.node.mode = 0o770, Critical, &["mode 770", "chmod 700 /state"]),
-    ("state", |f| f.state.node.mode = 0o755, Warning, &["others may read", "chmod 700 /state"]),
-    (
-        "state",
-        |f| {
-            f.process.is_daemon = true;
-            f.process.user = Some(991);
-        },
-        Critical,
-        &["user 0's, and the daemon is user 991", "chown -R 991 /state"],
-    ),
-    ("state-room", |f| f.state.free = Some(200 * MIB), Warning, &["200 MiB", "du -xh"]),
-    ("state-room", |f| f.state.free = Some(0), Critical, &["0 MiB"]),
-    ("socket", |f| f.socket.kind = Some(NodeKind::Other), Critical, &["is no socket", "mv "]),
-    ("socket", |f| f.socket.mode = 0o666, Warning, &["chmod 660 /run/palisade/palisade.sock"]),
-    ("socket", |f| f.socket.parent_mode = Some(0o777), Warning, &["chmod go-w /run/palisade"]),
-];
-
-fn used(facts: &mut Facts, by: By) {
-    facts.drives[0].uses = vec![Use { part: "nvme0n1p1".to_owned(), by }];
+fn used(facts: &mut Facts, by: By, mounts: &[&str]) {
+    let (is_swap, mounts) = (by == By::Swap, mounts.iter().map(|at| (*at).to_owned()).collect());
+    facts.drives[0].uses.push(Use { part: "nvme0n1p1".to_owned(), by, mounts, is_swap });
 }
 
 fn own(facts: &mut Facts) -> &mut Certificate {
@@ -489,125 +255,59 @@ fn each_fault_is_found_with_why_and_what_mends_it() {
     assert_eq!(red, all, "each check has been red");
 }
 
-/// As [`Row`], of a machine where a daemon runs.
-type ToldRow = (&'static str, fn(&mut Facts, &mut Told), Status, &'static [&'static str]);
-
-const TOLD: &[ToldRow] = &[
-    ("memory-lock", |_, t| t.memory.locked = false, Warning, &["LimitMEMLOCK=infinity"]),
-    ("sys-resource", |_, t| t.memory.io_flusher = false, Warning, &["CAP_SYS_RESOURCE"]),
-    (
-        "drive-unusable",
-        |_, t| {
-            let drive = &mut t.drives[0].drive;
-            (drive.state, drive.problem) = (view::DriveState::Unusable, Some("busy".into()));
-        },
-        Critical,
-        &["the daemon can't use /dev/nvme0n1: busy"],
-    ),
-    (
-        "drive-unusable",
-        |_, t| t.drives[1].drive.state = view::DriveState::Failed,
-        Critical,
-        &["palisade array replace data --slot 1 --with DRIVE"],
-    ),
-    (
-        "drive-health",
-        |_, t| {
-            let reason = view::Reason {
-                rule: "wear".into(),
-                health: Health::Warning,
-                what: "worn".into(),
-                action: "replace it".into(),
-                since: NOW,
-            };
-            let link = view::Reason { rule: "link".into(), ..reason.clone() };
-            t.drives[0].hardware =
-                Arc::new(view::Hardware { reasons: vec![reason, link], ..Default::default() });
-        },
-        Warning,
-        &["/dev/nvme0n1: worn"],
-    ),
-    (
-        "certificate-served",
-        |_, t| t.fingerprint = Some("EF".into()),
-        Warning,
-        &["another certificate than /c.pem", "systemctl kill -s HUP palisade"],
-    ),
-    (
-        "state",
-        |_, t| t.state_problem = Some("full".into()),
-        Critical,
-        &["the daemon can't use /state: full"],
-    ),
-    (
-        "drive-unlisted",
-        |f, _| (f.drives[1].is_listed, f.drives[1].content) = (false, None),
-        Critical,
-        &["is slot 1 of array \"data\"", "; then: systemctl kill -s HUP palisade"],
-    ),
-];
-
 #[test]
 fn what_looks_like_a_fault_and_is_none_is_let_be() {
-    let rows: &[(&str, Change)] = &[
-        ("kernel", |f| f.kernel.release = Some("5.11-rc1".into())),
-        ("io-uring", |f| f.kernel.uring_disabled = Some(1)),
-        ("io-uring", |f| {
-            (f.kernel.uring_disabled, f.kernel.uring_group) = (Some(1), Some(44));
-            (f.process.capabilities, f.process.groups) = (Some(0), vec![44]);
-        }),
-        ("open-files", |f| f.process.files = Some(Limit { soft: 1, hard: u64::MAX })),
-        ("memory-lock", |f| {
-            f.process.capabilities = Some(0);
-            f.process.locked = Some(Limit { soft: 1, hard: u64::MAX });
-        }),
-        ("memory-lock", |f| {
-            (f.process.capabilities, f.process.may_use_gpu) = (Some(0), true);
-        }),
-        ("listener-address", |f| {
-            f.network.listeners[0].address = "[::]:8443".parse().expect("one")
-        }),
-        // Another family, another port, or the daemon itself.
-        ("listener-port", |f| {
-            let socket =
-                |address: &str, owner| Socket { address: address.parse().expect("one"), owner };
-            let daemon = Owner { pid: 7, name: "palisade".into(), is_daemon: true };
-            f.network.sockets = vec![
-                socket("192.0.2.9:8443", None),
-                socket("[::]:4420", None),
-                socket("192.0.2.1:8443", Some(daemon)),
-            ];
-        }),
-        ("drive-unlisted", |f| {
-            f.drives[1].is_listed = false;
-            f.drives[1].content = Some(Content::Foreign("ext4".into()));
-        }),
-        ("drive-unlisted", |f| {
-            (f.drives[0].is_listed, f.drives[1].is_listed) = (false, true);
-            used(f, By::Mount("/".into()));
-        }),
-        ("drive-twice", |f| {
-            // A drive that says nothing of itself may be any.
-            f.drives[0].device.as_mut().expect("one").identity = Identity::default();
-        }),
-        ("certificate", |f| (own(f).not_after, own(f).is_made) = (NOW + DAY, true)),
-        ("certificate-names", |f| own(f).names = vec!["192.0.2.1".into()]),
-        ("certificate-names", |f| own(f).names = vec!["*.example".into()]),
-        ("clock", |f| f.clock.latest = Some(NOW + 2)),
-        ("state", |f| f.state.node.kind = None),
-        ("socket", |f| {
-            f.socket.mode = 0o666;
-            f.config.says.access = Some(Access::default());
-        }),
-        ("socket", |f| f.socket.parent_mode = Some(0o1777)),
-    ];
-    for (id, change) in rows {
+    for (id, change) in FINE {
         let mut facts = good();
         change(&mut facts);
         let found = outcomes(&examine(&facts), id);
         assert!(found.iter().all(|outcome| outcome.status == Well), "{id}: {found:?}");
         assert!(!found.is_empty(), "{id} says so");
     }
+}
+
+#[test]
+fn nothing_is_told_that_ends_the_system() {
+    let places = ["/", "/boot", "/boot/efi", "/usr", "/var", "/var/log", "/home"];
+    let mapper = |group| By::Mapper { name: "a-b".to_owned(), group };
+    let group = Some("a".to_owned());
+    for by in [By::Mount, By::Swap, By::Md("/dev/md0".into()), mapper(None), mapper(group)] {
+        for place in places {
+            let mut facts = good();
+            used(&mut facts, by.clone(), &[place]);
+            let found = outcomes(&examine(&facts), "drive-in-use");
+            let mend: String = found.iter().map(|own| own.mend.as_str()).collect();
+            for word in ["umount", "swapoff", "mdadm", "dmsetup", "vgchange"] {
+                assert!(!mend.contains(word), "{by:?} {place}: {mend}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_runs_all_the_same() {
+    for (user, is_refusal) in [(1000, true), (0, false)] {
+        let mut facts = good();
+        facts.daemon = silent(is_refusal);
+        // Its port is taken, by itself, and so is its memory; what a shell may is another matter.
+        let https = facts.network.listeners[0].address;
+        facts.network.sockets = vec![Socket { address: https, owner: None }];
+        facts.memory.available = Some(MIB);
+        (facts.process.user, facts.process.capabilities) = (Some(user), Some(0));
+        facts.process.files = Some(Limit { soft: 1, hard: 1 });
+        facts.drives[1].is_listed = false;
+        let report = examine(&facts);
+        let bad: Vec<_> = report.checks.iter().filter(|own| own.status != Well).collect();
+        let told: Vec<_> = bad.iter().map(|own| own.id).collect();
+        assert_eq!(told, ["daemon", "drive-unlisted"], "{bad:?}");
+        assert!(bad[1].mend.contains("; then: systemctl"), "{bad:?}");
+    }
+    // Another program that can be seen is one, whoever answers.
+    let mut facts = good();
+    facts.daemon = silent(true);
+    let owner = Some(Owner { pid: 9, name: "nginx".into(), is_daemon: false });
+    facts.network.sockets = vec![Socket { address: facts.network.listeners[0].address, owner }];
+    assert_eq!(outcomes(&examine(&facts), "listener-port")[0].status, Critical);
 }
 
 #[test]
@@ -624,6 +324,12 @@ fn what_does_not_apply_is_not_told() {
     for id in ["sys-admin", "drive-twice", "drive-link", "drive-health", "drive-blocks"] {
         assert!(!told.contains(id), "{id}");
     }
+    facts = good();
+    (facts.state, facts.config.unread) = (State::default(), Some("gone".into()));
+    assert!(outcomes(&examine(&facts), "state").is_empty(), "the file may name a directory");
+    facts = good();
+    facts.network.listeners[1].is_local = None;
+    assert!(outcomes(&examine(&facts), "listener-address").is_empty(), "nobody knows");
     facts = good();
     (facts.network.ports[0].mtu, facts.network.ports[0].megabits) = (Some(1500), Some(1_000));
     assert!(outcomes(&examine(&facts), "mtu").is_empty(), "a slow port");

@@ -87,8 +87,13 @@ pub enum Daemon {
     /// None answers.
     #[default]
     Absent,
-    /// One is there and can't be asked, and why.
-    Silent(String),
+    /// One is there and can't be asked: what it has is not known.
+    Silent {
+        /// Why.
+        why: String,
+        /// Whether it refuses whoever asks: it may be well.
+        is_refusal: bool,
+    },
     /// One runs.
     Running(Box<Told>),
 }
@@ -100,6 +105,11 @@ impl Daemon {
             Self::Running(told) => Some(told),
             _ => None,
         }
+    }
+
+    /// Whether one is there, and can't be asked.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::Silent { .. })
     }
 }
 
@@ -173,6 +183,8 @@ pub struct Listener {
     pub address: SocketAddr,
     /// For what.
     pub of: ListenerOf,
+    /// Whether the daemon can listen there, for all that the address has to do with it.
+    pub is_local: Option<bool>,
 }
 
 /// For what it listens.
@@ -234,13 +246,17 @@ pub struct Use {
     pub part: String,
     /// What it is used for.
     pub by: By,
+    /// Where it is mounted, and what is made of it.
+    pub mounts: Vec<String>,
+    /// Whether it is swap space, or something that is made of it.
+    pub is_swap: bool,
 }
 
 /// What a drive is used for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum By {
-    /// A file system, mounted there.
-    Mount(String),
+    /// A file system.
+    Mount,
     /// Swap space.
     Swap,
     /// Linux md, by its device.

@@ -23,6 +23,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Where the kernel tells of processes.
 pub const PROC: &str = "/proc";
 
+/// The name of a daemon's process.
+pub(crate) const DAEMON: &str = "palisade";
+
 /// How long drives may take to answer, all together.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -13,13 +13,14 @@
 //! - Nothing is changed: drives are opened to be read, and keep nobody from them.
 //! - A fact that is not known is no finding.
 //! - A finding says what is wrong, why that matters, and what to do, with a command.
+//! - No command is told that would end the system: its file systems and swap are left alone.
 //! - A drive that hangs is waited for [`gather::PATIENCE`] and no longer.
 
 mod checks;
 pub mod facts;
 pub mod gather;
 
-pub use checks::CHECKS;
+pub use checks::{CHECKS, CONFIG};
 pub use facts::Facts;
 pub use gather::gather;
 

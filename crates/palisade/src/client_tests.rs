@@ -128,6 +128,7 @@ fn what_keeps_the_daemon_from_answering_is_told_by_name() {
     let error = std::io::Error::from(ErrorKind::PermissionDenied);
     let told = not_connected(Path::new("/s"), &error);
     assert_eq!(told, Problem::new(&say::SOCKET_FORBIDDEN, &[&"/s", &error]));
+    assert!(told.is_refusal() && !broken("nothing").is_refusal());
     let answer = |status: StatusCode| {
         let mut answer = Response::new(Bytes::new());
         *answer.status_mut() = status;

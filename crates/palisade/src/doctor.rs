@@ -7,7 +7,7 @@ use crate::event::Severity;
 use crate::fetch;
 use crate::output::{Output, Problem, padded, printable, severity, wrapped};
 use ::doctor::facts::{Daemon, Told};
-use ::doctor::{Outcome, Report, Status, examine, gather};
+use ::doctor::{CONFIG, Outcome, Report, Status, examine, gather};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use hyper::StatusCode;
@@ -28,7 +28,7 @@ const WIDTH: usize = 100;
 #[command(after_help = "Exit status: 0 nothing to mend, 1 findings, 2 wrong usage")]
 pub struct Arguments {
     /// The daemon's configuration
-    #[arg(long, value_name = "FILE", default_value = "/etc/palisade/palisade.toml")]
+    #[arg(long, value_name = "FILE", default_value = CONFIG)]
     config: PathBuf,
     /// Where the kernel tells of processes, as in a container that has the machine's elsewhere
     #[arg(long, value_name = "DIR", default_value = gather::PROC)]
@@ -81,7 +81,7 @@ async fn ask(client: &Client) -> Daemon {
     match told.await {
         Ok(told) => Daemon::Running(Box::new(told)),
         Err(problem) if problem.is(&say::NO_DAEMON) => Daemon::Absent,
-        Err(problem) => Daemon::Silent(problem.what()),
+        Err(problem) => Daemon::Silent { why: problem.what(), is_refusal: problem.is_refusal() },
     }
 }
 

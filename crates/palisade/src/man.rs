@@ -33,7 +33,7 @@ fn add(command: &Command, above: Option<&str>, pages: &mut BTreeMap<String, Stri
         .manual("Palisade");
     let mut text = Vec::new();
     man.render(&mut text).expect("into memory");
-    let mut text = String::from_utf8(text).expect("text");
+    let mut text = tidied(&String::from_utf8(text).expect("text"));
     if let Some(above) = above {
         text.push_str(&format!(".SH \"SEE ALSO\"\n.BR {} (1)\n", above.replace('-', "\\-")));
     }
@@ -41,6 +41,13 @@ fn add(command: &Command, above: Option<&str>, pages: &mut BTreeMap<String, Stri
     for own in command.get_subcommands().filter(|own| !own.is_hide_set()) {
         add(own, Some(&name), pages);
     }
+}
+
+/// A page without what mandoc warns of: breaks beside an empty line, which breaks by itself, and
+/// blanks at the end of a line.
+fn tidied(text: &str) -> String {
+    let lines: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    lines.replace(".br\n\n.br\n", ".sp\n")
 }
 
 /// Commands that are shown, this one and those below it.
@@ -62,6 +69,10 @@ fn every_command_has_a_page() {
     assert!(create.ends_with(".SH \"SEE ALSO\"\n.BR palisade\\-array (1)\n"), "{create}");
     let own = &pages["palisade.1"];
     assert!(own.contains("palisade\\-array(1)") && own.contains("Exit status: 0 done"), "{own}");
+    for (name, text) in &pages {
+        assert!(!text.contains(".br\n\n") && !text.contains("\n\n.br"), "{name}");
+        assert!(text.lines().all(|line| line == line.trim_end()), "{name}");
+    }
     if let Some(place) = std::env::var_os(PLACE) {
         for (name, text) in pages {
             std::fs::write(std::path::Path::new(&place).join(name), text).expect("written");

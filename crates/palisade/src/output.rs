@@ -74,6 +74,11 @@ impl Problem {
         self.told.is(entry)
     }
 
+    /// Whether whoever asks may not, and somebody else might.
+    pub fn is_refusal(&self) -> bool {
+        self.told.is(&say::SOCKET_FORBIDDEN) || self.told.name == "InsufficientPrivilege"
+    }
+
     /// Whether to ask again would be answered the same.
     pub fn is_final(&self) -> bool {
         [&say::SESSION_ENDED, &say::NOT_LOGGED_IN, &say::CERTIFICATE_CHANGED, &say::LOGINS_FAILED]

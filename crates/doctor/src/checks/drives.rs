@@ -1,7 +1,8 @@
 //! Drives: named, alone, as good as they could be.
 
+use super::as_root;
 use crate::Said;
-use crate::facts::{By, Content, Drive, Facts, Use};
+use crate::facts::{By, Content, Daemon, Drive, Facts, Use};
 use drives::sysfs::{Comparison, Device};
 use health::rules::Level;
 use redfish::view::{DriveState, Health};
@@ -23,9 +24,9 @@ fn or_ok(facts: &Facts, found: Vec<Said>, well: &str) -> Vec<Said> {
 
 /// How to have the daemon read its configuration again.
 fn reload(facts: &Facts) -> &'static str {
-    match facts.daemon.told() {
-        Some(_) => "; then: systemctl kill -s HUP palisade",
-        None => "; the next start finds it",
+    match facts.daemon {
+        Daemon::Absent => "; the next start reads it",
+        _ => "; then: systemctl reload palisade",
     }
 }
 
@@ -35,10 +36,7 @@ pub fn absent(facts: &Facts) -> Vec<Said> {
         return vec![Said::warning(
             format!("{file} names no drives"),
             "the daemon starts no array: it looks only at drives that are named",
-            format!(
-                "write drives = [\"/dev/nvme*n1\"], or their paths, in {file}{}",
-                reload(facts)
-            ),
+            name_drives(facts),
         )];
     }
     let said = facts.absent.iter().map(|name| {
@@ -52,6 +50,22 @@ pub fn absent(facts: &Facts) -> Vec<Said> {
         )
     });
     or_ok(facts, said.collect(), &format!("{} drives are there", listed(facts).count()))
+}
+
+/// How to name drives. A drive that is plugged in again while the daemon has it open may be
+/// `nvme1n2`.
+fn name_drives(facts: &Facts) -> String {
+    let (file, reload) = (facts.config.file.display(), reload(facts));
+    match facts.drives.iter().find(|drive| drive.uses.iter().any(is_systems)) {
+        Some(own) => format!(
+            "write them one by one, without {}, which the system is on, into `drives` in {file}; \
+             names that stay are shown by: ls -l /dev/disk/by-id{reload}",
+            own.path
+        ),
+        None => {
+            format!("write drives = [\"/dev/nvme*n?\"], or their paths, into {file}{reload}")
+        }
+    }
 }
 
 /// A drive for people.
@@ -76,33 +90,66 @@ fn slot_of(drive: &Drive) -> Option<(&str, u16)> {
     Some((known.array.as_deref()?, known.slot?))
 }
 
+/// Whether nothing is on a drive, by what was read or by the daemon's word.
+fn is_blank(drive: &Drive) -> bool {
+    match &drive.content {
+        Some(content) => *content == Content::Blank,
+        None => drive.known.as_ref().is_some_and(|known| known.drive.state == DriveState::Free),
+    }
+}
+
+/// What is on a drive that is nobody's here, likewise.
+fn foreign_of(drive: &Drive) -> Option<&str> {
+    match (&drive.content, &drive.known) {
+        (Some(Content::Foreign(what)), _) => Some(what),
+        (None, Some(known)) if known.drive.state == DriveState::Foreign => {
+            Some(known.drive.signature.as_deref().unwrap_or("something unknown"))
+        }
+        _ => None,
+    }
+}
+
+/// What is said of those of these drives that could not be read, together.
+fn unread<'a>(facts: &Facts, drives: impl Iterator<Item = &'a Drive>) -> Option<Said> {
+    let paths: Vec<&str> = drives
+        .filter(|d| d.content.is_none() && d.known.is_none())
+        .map(|d| d.path.as_str())
+        .collect();
+    let (first, again) = (paths.first()?, as_root(facts));
+    Some(Said::unknown(
+        format!("what is on {} is not known", paths.join(", ")),
+        "what could not be read may be an array's, or be needed by somebody else",
+        format!("run: {again}; if root can't read it either: dd if={first} of=/dev/null count=1"),
+    ))
+}
+
 pub fn unlisted(facts: &Facts) -> Vec<Said> {
     let file = facts.config.file.display();
     let mend =
         |drive: &Drive| format!("add \"{}\" to `drives` in {file}{}", drive.path, reload(facts));
-    let others = facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
-    let said = others.filter_map(|drive| match (slot_of(drive), &drive.content) {
-        (Some((array, slot)), _) => Some(Said::critical(
+    let others = || facts.drives.iter().filter(|d| !d.is_listed && d.uses.is_empty());
+    let said = others().filter_map(|drive| match slot_of(drive) {
+        Some((array, slot)) => Some(Said::critical(
             format!("{} is slot {slot} of array \"{array}\", and not in `drives`", about(drive)),
             "the next start looks only at drives that are named: the array starts without it, and \
              has less redundancy",
             mend(drive),
         )),
-        (None, Some(Content::Foreign(_))) => None,
-        (None, _) => Some(Said::warning(
+        None if is_blank(drive) => Some(Said::warning(
             format!("{} is in no use, and not in `drives`", about(drive)),
             "the daemon does not know it: no array can be made of it, none be repaired with it",
             mend(drive),
         )),
+        None => None,
     });
-    or_ok(facts, said.collect(), "no drive of an array, and no other NVMe drive, is left out")
+    let mut found: Vec<_> = said.collect();
+    found.extend(unread(facts, others().filter(|drive| slot_of(drive).is_none())));
+    or_ok(facts, found, "no drive of an array, and no other NVMe drive, is left out")
 }
 
 /// Whether one device is a part of the other.
 fn is_part_of(part: &Device, whole: &Device) -> bool {
-    part.partition.is_some()
-        && whole.partition.is_none()
-        && part.name.strip_prefix(whole.name.as_str()).is_some_and(|rest| rest.starts_with('p'))
+    part.part_of.as_ref() == Some(&whole.name)
 }
 
 pub fn twice(facts: &Facts) -> Vec<Said> {
@@ -132,12 +179,39 @@ pub fn twice(facts: &Facts) -> Vec<Said> {
     or_ok(facts, found, "no drive is named twice")
 }
 
+/// Directories whose file systems the system runs on.
+const SYSTEM: [&str; 14] = [
+    "bin", "boot", "efi", "etc", "home", "lib", "nix", "opt", "root", "sbin", "sysroot", "tmp",
+    "usr", "var",
+];
+
+/// Whether the system needs what is there: then nothing is told that would end it.
+fn is_systems(own: &Use) -> bool {
+    let is_needed = |place: &String| {
+        let first = place.trim_start_matches('/').split('/').next().unwrap_or_default();
+        first.is_empty() || SYSTEM.contains(&first)
+    };
+    own.is_swap || own.mounts.iter().any(is_needed)
+}
+
+/// A word of a command.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// What has a drive, and what ends that.
 fn user(own: &Use) -> (String, String) {
     let part = format!("/dev/{}", own.part);
-    match &own.by {
-        By::Mount(at) => (format!("{part} is mounted at {at}"), format!("umount {at}")),
-        By::Swap => (format!("{part} is swap space"), format!("swapoff {part}")),
+    // What is mounted below another place ends first.
+    let words: Vec<String> = own.mounts.iter().rev().map(|at| quoted(at)).collect();
+    let (told, places) = (own.mounts.join(", "), words.join(" "));
+    let (what, end) = match &own.by {
+        By::Mount => return (format!("{part} is mounted at {told}"), format!("umount {places}")),
+        By::Swap => return (format!("{part} is swap space"), "swapon --show".to_owned()),
         By::Md(md) => (format!("{part} belongs to {md}"), format!("mdadm --stop {md}")),
         By::Mapper { group: Some(group), .. } => {
             (format!("{part} belongs to volume group {group}"), format!("vgchange -an {group}"))
@@ -148,30 +222,59 @@ fn user(own: &Use) -> (String, String) {
         By::Holder(holder) => {
             (format!("{part} is below {holder}"), format!("lsblk --inverse {holder}"))
         }
-    }
+    };
+    if places.is_empty() { (what, end) } else { (what, format!("umount {places} && {end}")) }
+}
+
+/// What is said of a drive that the system is on: one thing, whatever has which part of it.
+fn of_system(facts: &Facts, drive: &Drive) -> Option<Said> {
+    let uses = || drive.uses.iter().filter(|own| is_systems(own));
+    uses().next()?;
+    let mut places: Vec<&str> = uses().flat_map(|own| &own.mounts).map(String::as_str).collect();
+    places.extend(uses().any(|own| own.is_swap).then_some("swap"));
+    places.sort();
+    places.dedup();
+    let (path, file) = (&drive.path, facts.config.file.display());
+    let is_alone = facts.config.says.drives.contains(path);
+    Some(Said::warning(
+        format!("the system is on {path} ({}), and `drives` names it", places.join(", ")),
+        "the daemon leaves it alone while it is in use, and would count it as one of its drives \
+         when it is not",
+        match is_alone {
+            true => format!("take it out of `drives` in {file}"),
+            false => format!(
+                "write the others one by one, without it, into `drives` in {file}; names that \
+                 stay are shown by: ls -l /dev/disk/by-id"
+            ),
+        },
+    ))
 }
 
 pub fn in_use(facts: &Facts) -> Vec<Said> {
-    let uses = listed(facts).flat_map(|drive| drive.uses.iter().map(move |own| (drive, own)));
-    let said = uses.map(|(drive, own)| {
-        let (what, end) = user(own);
-        Said::warning(
-            format!("{what}, and `drives` names {}", drive.path),
-            "the daemon leaves a drive alone that another program has: an array that it belongs to \
-             starts without it",
-            format!("run: {end}; or take it out of `drives` in {}", facts.config.file.display()),
-        )
+    let file = facts.config.file.display();
+    let of_others = |drive: &Drive| {
+        let said = drive.uses.iter().map(|own| {
+            let (what, end) = user(own);
+            Said::warning(
+                format!("{what}, and `drives` names {}", drive.path),
+                "the daemon leaves a drive alone that another program has: an array that it \
+                 belongs to starts without it",
+                format!("run: {end}; or take it out of `drives` in {file}"),
+            )
+        });
+        said.collect::<Vec<_>>()
+    };
+    let said = listed(facts).flat_map(|drive| match of_system(facts, drive) {
+        Some(one) => vec![one],
+        None => of_others(drive),
     });
     or_ok(facts, said.collect(), "no other program has a drive")
 }
 
 pub fn foreign(facts: &Facts) -> Vec<Said> {
-    let foreign = listed(facts).filter(|drive| drive.uses.is_empty()).filter_map(|drive| {
-        match &drive.content {
-            Some(Content::Foreign(what)) => Some((drive, what)),
-            _ => None,
-        }
-    });
+    let foreign = listed(facts)
+        .filter(|drive| drive.uses.is_empty())
+        .filter_map(|drive| Some((drive, foreign_of(drive)?)));
     let said = foreign.map(|(drive, what)| {
         let path = &drive.path;
         Said::warning(
@@ -184,12 +287,24 @@ pub fn foreign(facts: &Facts) -> Vec<Said> {
             ),
         )
     });
-    or_ok(facts, said.collect(), "no drive holds anything foreign")
+    let mut found: Vec<_> = said.collect();
+    let is_used = |drive: &Drive| !drive.uses.is_empty() || slot_of(drive).is_some();
+    found.extend(unread(facts, listed(facts).filter(|drive| !is_used(drive))));
+    or_ok(facts, found, "no drive holds anything foreign")
 }
 
 pub fn unusable(facts: &Facts) -> Vec<Said> {
     let Some(told) = facts.daemon.told() else { return Vec::new() };
-    let bad = told.drives.iter().filter_map(|known| {
+    // Of what others have, and of what is not there, checks of their own tell.
+    let is_told = |path: &String| {
+        let used = facts.drives.iter().filter(|drive| !drive.uses.is_empty());
+        facts.absent.contains(path) || used.map(|drive| &drive.path).any(|own| own == path)
+    };
+    let drives = told
+        .drives
+        .iter()
+        .filter(|known| known.drive.state != DriveState::Unusable || !is_told(&known.drive.path));
+    let bad = drives.filter_map(|known| {
         let path = &known.drive.path;
         match known.drive.state {
             DriveState::Unusable => {

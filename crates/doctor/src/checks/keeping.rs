@@ -1,10 +1,12 @@
 //! What the daemon keeps and shows: certificate, clock, state directory, socket.
 
+use super::as_root;
 use crate::Said;
 use crate::facts::{Facts, Node, NodeKind};
 use control::certificate::{RENEWAL, SANE};
 use redfish::dates;
 use redfish::view::Certificate;
+use std::net::IpAddr;
 use units::MIB;
 
 /// Below so many bytes the state directory's file system is nearly full.
@@ -33,7 +35,7 @@ fn file(facts: &Facts) -> String {
 
 pub fn certificate(facts: &Facts) -> Vec<Said> {
     const RENEW: &str = "renew it, as with certbot renew, or take `certificate` and `key` out of \
-                         the configuration: the daemon makes one; then: systemctl kill -s HUP \
+                         the configuration: the daemon makes one; then: systemctl reload \
                          palisade";
     const WHY: &str = "clients refuse to connect over HTTPS: console, API and --url";
     if !is_served(facts) {
@@ -49,7 +51,7 @@ pub fn certificate(facts: &Facts) -> Vec<Said> {
             return vec![Said::unknown(
                 format!("{file} can't be read"),
                 why,
-                "run: sudo palisade doctor",
+                format!("run: {}", as_root(facts)),
             )];
         }
         Some(Err(error)) => return vec![Said::critical(error.clone(), WHY, RENEW)],
@@ -72,43 +74,34 @@ pub fn certificate(facts: &Facts) -> Vec<Said> {
     }]
 }
 
-/// Whether a certificate's name is this one; `*` stands for one label.
-fn is_name(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
-    match (pattern.strip_prefix("*."), name.split_once('.')) {
-        (Some(rest), Some((_, domain))) => rest == domain,
-        _ => pattern == name,
-    }
+/// Whether a name of a certificate leads nowhere but to the machine where it is asked for.
+fn is_loopback(name: &str) -> bool {
+    let is_name = ["localhost", "localhost.localdomain"].contains(&name);
+    is_name || name.parse::<IpAddr>().is_ok_and(|own| own.to_canonical().is_loopback())
 }
 
+/// Which names lead here only those know who ask: a service's name, a proxy's, an address that is
+/// translated on the way. It is told where none can.
 pub fn names(facts: &Facts) -> Vec<Said> {
     let Some(own) = good(facts).filter(|_| is_served(facts)) else { return Vec::new() };
-    let host = facts.https.host.as_str();
     let listen = facts.config.says.https.iter().map(|address| address.ip().to_canonical());
-    let ports = facts.network.ports.iter().flat_map(|port| &port.addresses);
-    let ports = ports.filter_map(|text| text.split('/').next()?.parse().ok());
-    let addresses: Vec<String> = listen.chain(ports).map(|ip| ip.to_string()).collect();
-    let is_own = |name: &String| {
-        // A name of DNS whose first part is the machine's is this machine in its domain.
-        let first = name.split('.').next().unwrap_or_default();
-        is_name(name, host)
-            || (!host.is_empty() && !host.contains('.') && first.eq_ignore_ascii_case(host))
-            || name.starts_with("*.") && !host.contains('.')
-            || addresses.contains(name)
+    let is_alone = listen.into_iter().all(|address| address.is_loopback());
+    let all = own.names.join(", ");
+    let names = match own.names.as_slice() {
+        [] => "no name at all".to_owned(),
+        own if !is_alone && own.iter().all(|name| is_loopback(name)) => format!("{all} only"),
+        _ => return vec![Said::ok(format!("the certificate is for {all}"))],
     };
-    if own.names.iter().any(is_own) {
-        return vec![Said::ok(format!("the certificate is for {}", own.names.join(", ")))];
-    }
-    let names = match own.names.is_empty() {
-        true => "no name at all".to_owned(),
-        false => own.names.join(", "),
+    let host = match facts.https.host.as_str() {
+        "" => "this machine",
+        host => host,
     };
     vec![Said::warning(
-        format!("the certificate is for {names}, and this machine is {host}"),
-        "clients that check the name refuse to connect",
+        format!("the certificate is for {names}"),
+        "clients of other machines that check the name refuse to connect",
         format!(
-            "have one made for {host} and its addresses; what is in it is shown by: openssl \
-                 x509 -noout -ext subjectAltName -in {}",
+            "have one made for {host} and its addresses; what is in it is shown by: openssl x509 \
+             -noout -ext subjectAltName -in {}",
             file(facts)
         ),
     )]
@@ -124,7 +117,7 @@ pub fn served(facts: &Facts) -> Vec<Said> {
     vec![Said::warning(
         format!("HTTPS shows another certificate than {} has", file(facts)),
         "a certificate that was renewed is of use only once the daemon has read it",
-        "run: systemctl kill -s HUP palisade",
+        "run: systemctl reload palisade",
     )]
 }
 
@@ -183,6 +176,9 @@ pub fn state(facts: &Facts) -> Vec<Said> {
     let state = &facts.state;
     let file = facts.config.file.display();
     let Some(dir) = &state.dir else {
+        if !facts.config.is_usable() {
+            return Vec::new();
+        }
         return vec![Said::warning(
             "there is no state directory",
             "without one there are no accounts, no HTTPS and no console, and the audit log ends \

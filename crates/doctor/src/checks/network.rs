@@ -1,7 +1,7 @@
 //! Where the daemon listens: whether it can, and how good the way there is.
 
 use crate::Said;
-use crate::facts::{Facts, Listener, ListenerOf, Socket};
+use crate::facts::{Daemon, Facts, Listener, ListenerOf, Socket};
 use drives::sysfs::{Port, PortKind};
 use std::net::{IpAddr, SocketAddr};
 
@@ -44,27 +44,26 @@ fn ports_of(facts: &Facts, address: IpAddr) -> Vec<&Port> {
     facts.network.ports.iter().filter(is_it).collect()
 }
 
-/// Whether an address is a machine's own whatever its ports have, or nobody here can tell.
-fn is_given(address: IpAddr) -> bool {
-    let is_link_local = matches!(address, IpAddr::V6(own) if own.is_unicast_link_local());
-    address.is_unspecified() || address.is_loopback() || is_link_local
-}
-
 pub fn address(facts: &Facts) -> Vec<Said> {
     let network = &facts.network;
-    let is_foreign = |own: &&Listener| {
-        let address = own.address.ip().to_canonical();
-        !is_given(address) && ports_of(facts, address).is_empty()
-    };
-    let said = network.listeners.iter().filter(is_foreign).map(|own| {
+    let foreign = network.listeners.iter().filter(|own| own.is_local == Some(false));
+    let said = foreign.map(|own| {
         let (what, change) = told(facts, own);
+        let address = own.address.ip();
+        let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
         Said::critical(
             format!("no port of this machine has the address of {what}"),
             "the daemon can't listen there, and hosts don't find it",
-            format!("run: ip address add {}/LENGTH dev PORT; or {change}", own.address.ip()),
+            format!(
+                "run: ip address add {address}/LENGTH dev PORT; for one that moves between \
+                 machines: sysctl -w net.{family}.ip_nonlocal_bind=1; or {change}"
+            ),
         )
     });
     let found: Vec<_> = said.collect();
+    if network.listeners.iter().any(|own| own.is_local.is_none()) {
+        return found;
+    }
     match (found.is_empty(), network.listeners.len()) {
         (false, _) => found,
         (_, 0) => Vec::new(),
@@ -83,7 +82,7 @@ fn clash(one: SocketAddr, two: SocketAddr) -> bool {
 }
 
 pub fn port(facts: &Facts) -> Vec<Said> {
-    let is_running = facts.daemon.told().is_some();
+    let is_running = facts.daemon != Daemon::Absent;
     let taken = |own: &Listener, socket: &Socket| {
         let is_anothers = match &socket.owner {
             Some(owner) => !owner.is_daemon,
@@ -121,11 +120,8 @@ pub fn port(facts: &Facts) -> Vec<Said> {
     found
 }
 
-/// Ports with the address of an export over NVMe/TCP, or of any listener.
-fn used(facts: &Facts, is_nvme_only: bool) -> Vec<&Port> {
-    let counts = |own: &&Listener| {
-        !is_nvme_only || matches!(own.of, ListenerOf::Export { is_nvme: true, .. })
-    };
+/// Ports with the address of a listener that counts.
+fn used(facts: &Facts, counts: impl Fn(&&Listener) -> bool) -> Vec<&Port> {
     let listeners: Vec<IpAddr> = facts
         .network
         .listeners
@@ -143,9 +139,14 @@ fn used(facts: &Facts, is_nvme_only: bool) -> Vec<&Port> {
 }
 
 pub fn link(facts: &Facts) -> Vec<Said> {
-    let ports = used(facts, false);
-    let is_real = |port: &&&Port| port.kind != PortKind::Other;
-    let said = ports.iter().filter(is_real).filter(|port| !port.has_link).map(|port| {
+    let is_real = |port: &&Port| port.kind != PortKind::Other;
+    let is_any = |own: &&Listener| own.address.ip().to_canonical().is_unspecified();
+    let any: Vec<_> = used(facts, is_any).into_iter().filter(is_real).collect();
+    // Which ports hosts take, an address for all of them does not say: it is one that has a link.
+    let is_reached = any.iter().any(|port| port.has_link);
+    let mut ports = used(facts, |own| !is_reached || !is_any(own));
+    ports.retain(|port| is_real(port));
+    let said = ports.iter().filter(|port| !port.has_link).map(|port| {
         let name = &port.name;
         let (what, mend) = match port.is_enabled {
             true => ("has no link", format!("plug its cable in, and see: ip link show {name}")),
@@ -170,7 +171,8 @@ pub fn mtu(facts: &Facts) -> Vec<Said> {
         matches!(port.kind, PortKind::Physical | PortKind::Bond)
             && port.megabits.is_some_and(|speed| speed >= FAST)
     };
-    let ports = used(facts, true);
+    let is_nvme = |own: &&Listener| matches!(own.of, ListenerOf::Export { is_nvme: true, .. });
+    let ports = used(facts, is_nvme);
     let fast: Vec<_> = ports.iter().filter(is_fast).filter_map(|p| Some((p, p.mtu?))).collect();
     let said = fast.iter().filter(|(_, mtu)| *mtu < LARGE).map(|(port, mtu)| {
         let (name, speed) = (&port.name, port.megabits.unwrap_or(0) / 1000);

@@ -1,5 +1,6 @@
 //! Configuration, daemon, kernel, limits and capabilities.
 
+use super::as_root;
 use crate::Said;
 use crate::facts::{Daemon, Facts, Process};
 use units::{MIB, format_size};
@@ -33,15 +34,41 @@ fn whose(process: &Process) -> &'static str {
     if process.is_daemon { "the daemon" } else { "this shell" }
 }
 
+/// What to do where the unit is to say more.
+fn unit(line: &str) -> String {
+    format!(
+        "run: systemctl edit palisade, and write below [Service]: {line}; then: systemctl restart \
+         palisade"
+    )
+}
+
+/// How a daemon gets a capability.
+fn granted(capability: &str) -> String {
+    let lines = format!(
+        "AmbientCapabilities=CAP_{capability}, and on a line of its own \
+         CapabilityBoundingSet=CAP_{capability}"
+    );
+    format!("{}; in a container: docker run --cap-add {capability}", unit(&lines))
+}
+
 /// What is said where the daemon does not run and an ordinary user asks.
-fn nobody_knows(what: &str) -> Vec<Said> {
+fn nobody_knows(facts: &Facts, what: &str) -> Vec<Said> {
+    if is_hidden(facts) {
+        return Vec::new();
+    }
     let why = "no daemon runs, and who asks is not root: what the daemon would have is not known";
-    vec![Said::unknown(what, why, "start the daemon, or run: sudo palisade doctor")]
+    vec![Said::unknown(what, why, format!("start the daemon, or run: {}", as_root(facts)))]
 }
 
 /// Whether what is known of the process says anything of a daemon.
-fn is_telling(process: &Process) -> bool {
-    process.is_daemon || process.user == Some(0)
+fn is_telling(facts: &Facts) -> bool {
+    facts.process.is_daemon || facts.process.user == Some(0) && !is_hidden(facts)
+}
+
+/// Whether a daemon runs whose process is not known: who asks has other limits and capabilities,
+/// and the check of the daemon says once that it could not be asked.
+fn is_hidden(facts: &Facts) -> bool {
+    facts.daemon.is_silent() && !facts.process.is_daemon
 }
 
 fn has(process: &Process, capability: u32) -> Option<bool> {
@@ -74,15 +101,30 @@ pub fn config(facts: &Facts) -> Vec<Said> {
 
 pub fn daemon(facts: &Facts) -> Vec<Said> {
     let socket = facts.socket.path.display();
+    let about = format!("{socket}: ");
     vec![match &facts.daemon {
         Daemon::Running(told) => {
             Said::ok(format!("version {} runs as process {}", told.version, told.pid))
         }
         Daemon::Absent => Said::ok(format!("none answers at {socket}; the machine is looked at")),
-        Daemon::Silent(why) => Said::unknown(
-            format!("the daemon at {socket} can't be asked: {why}"),
-            "what only it knows is not looked at: drives in use, exports, its limits",
-            "ask as somebody who has a role: sudo palisade doctor",
+        Daemon::Silent { why, is_refusal: true } => Said::unknown(
+            format!(
+                "one is at {socket}, and does not answer this user: {}",
+                why.trim_start_matches(&about).trim_end_matches('.')
+            ),
+            "what only it knows is not looked at: its limits, drives and exports",
+            match facts.config.says.access {
+                None => {
+                    format!("run: {}; or ask as a member of the group palisade", as_root(facts))
+                }
+                Some(_) => "ask as a user whom `[access]` of the configuration names".to_owned(),
+            },
+        ),
+        Daemon::Silent { why, is_refusal: false } => Said::warning(
+            format!("one is at {socket}, and can't be asked: {why}"),
+            "it may stand still: commands and the console get no answer either; what only it \
+             knows is not looked at",
+            "see what it does: systemctl status palisade; and what it said: journalctl -u palisade",
         ),
     }]
 }
@@ -115,7 +157,7 @@ pub fn io_uring(facts: &Facts) -> Vec<Said> {
     let is_in_group = kernel.uring_group.is_some_and(|group| process.groups.contains(&group));
     let is_admin = has(process, SYS_ADMIN) == Some(true);
     let forbids = match kernel.uring_disabled {
-        Some(1) => is_telling(process) && !is_admin && !is_in_group,
+        Some(1) => is_telling(facts) && !is_admin && !is_in_group,
         Some(number) => number > 1,
         None => false,
     };
@@ -131,7 +173,7 @@ pub fn io_uring(facts: &Facts) -> Vec<Said> {
         Some(Ok(())) => vec![Said::ok("io_uring is there")],
         // What this process may not, the daemon may.
         Some(Err(_)) if kernel.uring_disabled == Some(1) && !process.is_daemon && !is_admin => {
-            nobody_knows("io_uring is for some users only (kernel.io_uring_disabled = 1)")
+            nobody_knows(facts, "io_uring is for some users only (kernel.io_uring_disabled = 1)")
         }
         Some(Err(error)) => vec![Said::warning(
             format!("no io_uring can be set up: {error}"),
@@ -150,7 +192,7 @@ pub fn io_uring(facts: &Facts) -> Vec<Said> {
 
 pub fn files(facts: &Facts) -> Vec<Said> {
     let process = &facts.process;
-    let Some(limit) = process.files else { return Vec::new() };
+    let Some(limit) = process.files.filter(|_| !is_hidden(facts)) else { return Vec::new() };
     // The daemon raises the one to the other.
     let most = limit.hard;
     let drives = facts.drives.iter().filter(|drive| drive.is_listed).count() as u64;
@@ -160,33 +202,32 @@ pub fn files(facts: &Facts) -> Vec<Said> {
         let most = if most == u64::MAX { "any number of".to_owned() } else { most.to_string() };
         return vec![Said::ok(format!("{whose} may open {most} files"))];
     }
-    if !is_telling(process) {
-        return nobody_knows("how many files the daemon may open is not known");
+    if !is_telling(facts) {
+        return nobody_knows(facts, "how many files the daemon may open is not known");
     }
+    let (has, most) = (most, needed.next_power_of_two());
     vec![Said::warning(
-        format!("{whose} may open {most} files, and may need {needed}"),
+        format!("{whose} may open {has} files, and may need {needed}"),
         "hosts and clients beyond that are turned away",
-        format!(
-            "run: systemctl edit palisade, and write: [Service] LimitNOFILE={}; in a shell: ulimit \
-             -Hn {0}",
-            needed.next_power_of_two()
-        ),
+        format!("{}; in a shell: ulimit -Hn {most}", unit(&format!("LimitNOFILE={most}"))),
     )]
 }
 
 pub fn memory_lock(facts: &Facts) -> Vec<Said> {
     const WHY: &str = "when memory is short, programs on this machine that write to volumes may \
                        hang: the kernel waits for the daemon, whose own memory is to be read back";
-    const MEND: &str = "run: systemctl edit palisade, and write: [Service] LimitMEMLOCK=infinity; \
-                        then: systemctl restart palisade";
+    let mend = || unit("LimitMEMLOCK=infinity");
     let process = &facts.process;
     if let Some(told) = facts.daemon.told() {
         let memory = &told.memory;
         return vec![match (memory.locked, memory.left_to_gpu) {
             (true, _) => Said::ok("the daemon's memory is locked"),
             (_, true) => Said::ok("memory is left unlocked, as a GPU may be used"),
-            _ => Said::warning("the daemon's memory is not locked", WHY, MEND),
+            _ => Said::warning("the daemon's memory is not locked", WHY, mend()),
         }];
+    }
+    if is_hidden(facts) {
+        return Vec::new();
     }
     if process.may_use_gpu {
         return vec![Said::ok("memory is left unlocked, as a GPU may be used")];
@@ -196,10 +237,10 @@ pub fn memory_lock(facts: &Facts) -> Vec<Said> {
     if may || limit.hard == u64::MAX {
         return vec![Said::ok("memory may be locked without limit")];
     }
-    if !is_telling(process) {
-        return nobody_knows("whether the daemon may lock its memory is not known");
+    if !is_telling(facts) {
+        return nobody_knows(facts, "whether the daemon may lock its memory is not known");
     }
-    vec![Said::warning(format!("only {} may be locked", format_size(limit.hard)), WHY, MEND)]
+    vec![Said::warning(format!("only {} may be locked", format_size(limit.hard)), WHY, mend())]
 }
 
 pub fn memory(facts: &Facts) -> Vec<Said> {
@@ -210,8 +251,8 @@ pub fn memory(facts: &Facts) -> Vec<Said> {
     };
     // That of a daemon that runs is taken already.
     let (room, word) = match facts.daemon {
-        Daemon::Running(_) => (total, "in all"),
-        _ => (available, "free"),
+        Daemon::Absent => (available, "free"),
+        _ => (total, "in all"),
     };
     if room >= needed {
         return vec![Said::ok(format!("{} of memory {word}", round(room)))];
@@ -233,7 +274,8 @@ pub fn sys_admin(facts: &Facts) -> Vec<Said> {
     use drives::sysfs::Kind;
     let is_nvme =
         |drive: &&crate::facts::Drive| drive.device.as_ref().is_some_and(|d| d.kind == Kind::Nvme);
-    if !facts.drives.iter().filter(|drive| drive.is_listed).any(|drive| is_nvme(&drive)) {
+    let mut listed = facts.drives.iter().filter(|drive| drive.is_listed);
+    if is_hidden(facts) || !listed.any(|drive| is_nvme(&drive)) {
         return Vec::new();
     }
     match has(&facts.process, SYS_ADMIN) {
@@ -242,15 +284,14 @@ pub fn sys_admin(facts: &Facts) -> Vec<Said> {
             let whose = whose(&facts.process);
             vec![Said::ok(format!("{whose} may ask drives how they are (CAP_SYS_ADMIN)"))]
         }
-        Some(false) if !is_telling(&facts.process) => {
-            nobody_knows("whether the daemon may ask drives how they are is not known")
+        Some(false) if !is_telling(facts) => {
+            nobody_knows(facts, "whether the daemon may ask drives how they are is not known")
         }
         Some(false) => vec![Said::warning(
             format!("{} lacks CAP_SYS_ADMIN", whose(&facts.process)),
             "NVMe drives tell only who has it how they are: wear, spare and errors are not known, \
              and nobody is warned",
-            "run: systemctl edit palisade, and write: [Service] AmbientCapabilities=CAP_SYS_ADMIN; \
-             then: systemctl restart palisade",
+            granted("SYS_ADMIN"),
         )],
     }
 }
@@ -258,41 +299,45 @@ pub fn sys_admin(facts: &Facts) -> Vec<Said> {
 pub fn flusher(facts: &Facts) -> Vec<Said> {
     let told = facts.daemon.told().map(|told| told.memory.io_flusher);
     let may = told.or_else(|| has(&facts.process, SYS_RESOURCE));
-    match may {
+    let whose = if told.is_some() { "the daemon" } else { whose(&facts.process) };
+    match may.filter(|_| !is_hidden(facts)) {
         None => Vec::new(),
         Some(true) => vec![Said::ok(format!(
-            "{} waits for no I/O when memory is short (CAP_SYS_RESOURCE)",
-            if told.is_some() { "the daemon" } else { whose(&facts.process) }
+            "{whose} waits for no I/O when memory is short (CAP_SYS_RESOURCE)"
         ))],
-        Some(false) if told.is_none() && !is_telling(&facts.process) => {
-            nobody_knows("whether the daemon has CAP_SYS_RESOURCE is not known")
+        Some(false) if told.is_none() && !is_telling(facts) => {
+            nobody_knows(facts, "whether the daemon has CAP_SYS_RESOURCE is not known")
         }
         Some(false) => vec![Said::warning(
-            "CAP_SYS_RESOURCE is lacking",
+            format!("{whose} lacks CAP_SYS_RESOURCE"),
             "when memory is short, programs on this machine that write to volumes may hang: the \
              daemon waits for I/O that is to go through it",
-            "run: systemctl edit palisade, and write: [Service] \
-             AmbientCapabilities=CAP_SYS_RESOURCE; then: systemctl restart palisade",
+            granted("SYS_RESOURCE"),
         )],
     }
 }
 
 pub fn net_bind(facts: &Facts) -> Vec<Said> {
     let first = facts.network.first_free_port.unwrap_or(FREE_PORT);
-    let low = facts.network.listeners.iter().find(|own| own.address.port() < first);
+    let mut listeners = facts.network.listeners.iter().filter(|_| !is_hidden(facts));
+    let low = listeners.find(|own| own.address.port() < first);
     let (Some(low), Some(may)) = (low, has(&facts.process, NET_BIND_SERVICE)) else {
         return Vec::new();
     };
     if may {
-        return vec![Said::ok(format!("port {} may be bound", low.address.port()))];
+        let whose = whose(&facts.process);
+        return vec![Said::ok(format!("{whose} may bind port {}", low.address.port()))];
     }
-    if !is_telling(&facts.process) {
-        return nobody_knows("whether the daemon may bind its ports is not known");
+    if !is_telling(facts) {
+        return nobody_knows(facts, "whether the daemon may bind its ports is not known");
     }
     vec![Said::critical(
-        format!("port {} takes CAP_NET_BIND_SERVICE, which is lacking", low.address.port()),
+        format!(
+            "port {} takes CAP_NET_BIND_SERVICE, which {} lacks",
+            low.address.port(),
+            whose(&facts.process)
+        ),
         "the daemon can't listen there",
-        "run: systemctl edit palisade, and write: [Service] \
-         AmbientCapabilities=CAP_NET_BIND_SERVICE; then: systemctl restart palisade",
+        format!("choose ports from {first} on; or {}", granted("NET_BIND_SERVICE")),
     )]
 }

@@ -55,8 +55,9 @@ pub fn look(
 ) -> Seen {
     let devices = Sysfs::new(sysfs).devices();
     let (mut drives, absent) = listed(config, &devices, is_own);
+    let named = drives.iter().filter_map(|drive| drive.device.as_ref());
     let named: BTreeSet<String> =
-        drives.iter().filter_map(|drive| drive.device.as_ref()).map(|d| d.name.clone()).collect();
+        named.flat_map(|d| core::iter::once(&d.name).chain(&d.part_of)).cloned().collect();
     drives.extend(others(&devices, &named));
     let more = unnamed(daemon.told(), &drives);
     drives.extend(more);
@@ -112,11 +113,8 @@ fn listed(config: &Configured, devices: &[Device], is_own: bool) -> (Vec<Drive>,
 }
 
 /// NVMe drives of this machine that are not named, nor a part of them, and that anybody could open.
+/// `named` has the drives of partitions that are named.
 fn others(devices: &[Device], named: &BTreeSet<String>) -> Vec<Drive> {
-    let is_named = |device: &Device| {
-        let part = format!("{}p", device.name);
-        named.iter().any(|name| *name == device.name || name.starts_with(&part))
-    };
     let is_local = |device: &Device| device.transport().is_none_or(|t| t == Transport::Pcie);
     let is_other = |device: &&Device| {
         device.kind == Kind::Nvme
@@ -124,7 +122,7 @@ fn others(devices: &[Device], named: &BTreeSet<String>) -> Vec<Drive> {
             && !device.hidden
             && device.bytes.is_none_or(|bytes| bytes > 0)
             && is_local(device)
-            && !is_named(device)
+            && !named.contains(&device.name)
     };
     let all = devices.iter().filter(is_other);
     all.map(|one| drive(one.node().display().to_string(), false, Some(one.clone()))).collect()
@@ -176,6 +174,36 @@ fn block_bytes(sysfs: &Path, device: &Device) -> Option<u32> {
     files.iter().find_map(|file| text(&own.join(file))?.trim().parse().ok())
 }
 
+/// The partitions of a device.
+fn parts<'a>(devices: &'a [Device], name: &'a str) -> impl Iterator<Item = &'a Device> {
+    devices.iter().filter(move |other| other.part_of.as_deref() == Some(name))
+}
+
+/// The devices that are made of this one, by name.
+fn holders(sysfs: &Path, name: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(directory(sysfs, name).join("holders")).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.map(|name| name.replace('!', "/")).collect();
+    names.sort();
+    names
+}
+
+/// A device, what is made of it, their partitions, and so on.
+fn above<'a>(sysfs: &Path, devices: &'a [Device], own: &'a Device) -> Vec<&'a Device> {
+    let mut found = vec![own];
+    let mut at = 0;
+    while let Some(device) = found.get(at).copied() {
+        let holders = holders(sysfs, &device.name);
+        let held = devices.iter().filter(|other| holders.contains(&other.name));
+        // Partitions of the first have uses of their own.
+        let parts = parts(devices, &device.name).filter(|_| at > 0);
+        let new: Vec<_> = held.chain(parts).filter(|other| !found.contains(other)).collect();
+        found.extend(new);
+        at += 1;
+    }
+    found
+}
+
 /// Who has a device, or a part of it.
 fn uses(
     sysfs: &Path,
@@ -183,46 +211,50 @@ fn uses(
     device: &Device,
     (mounts, swaps): (&str, &str),
 ) -> Vec<Use> {
-    let prefix = format!("{}p", device.name);
-    let is_part =
-        |other: &&Device| other.partition.is_some() && other.name.starts_with(prefix.as_str());
-    let parts =
-        if device.partition.is_none() { Some(devices.iter().filter(is_part)) } else { None };
     let mut found = Vec::new();
-    for part in core::iter::once(device).chain(parts.into_iter().flatten()) {
-        let mut add = |by| found.push(Use { part: part.name.clone(), by });
-        mounts_of(mounts, part).into_iter().for_each(|at| add(By::Mount(at)));
-        let node = part.node();
-        let is_swap =
-            |line: &str| line.split_whitespace().next().is_some_and(|n| node == Path::new(n));
-        if swaps.lines().any(is_swap) {
+    for part in core::iter::once(device).chain(parts(devices, &device.name)) {
+        let all = above(sysfs, devices, part);
+        let mut places: Vec<String> =
+            all.iter().flat_map(|one| mounts_of(sysfs, mounts, one)).collect();
+        places.sort();
+        places.dedup();
+        let is_swap = all.iter().any(|one| is_swap(swaps, one));
+        let name = &part.name;
+        let mut add =
+            |by| found.push(Use { part: name.clone(), by, mounts: places.clone(), is_swap });
+        if !mounts_of(sysfs, mounts, part).is_empty() {
+            add(By::Mount);
+        }
+        if self::is_swap(swaps, part) {
             add(By::Swap);
         }
-        let holders = std::fs::read_dir(directory(sysfs, &part.name).join("holders"));
-        let mut holders: Vec<String> = holders
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
-        holders.sort();
-        holders.iter().for_each(|holder| add(held(sysfs, holder)));
+        holders(sysfs, name).iter().for_each(|holder| add(held(sysfs, holder)));
     }
     found
 }
 
-/// Where a device is mounted, by proc_pid_mountinfo(5): the first place where it is. The third word
-/// is its number, which some file systems make up; the second behind ` - ` is what was mounted.
-fn mounts_of(mounts: &str, device: &Device) -> Option<String> {
-    let number = device.number.map(|(major, minor)| format!("{major}:{minor}"));
+/// Whether a device is swap space, by `/proc/swaps`.
+fn is_swap(swaps: &str, device: &Device) -> bool {
     let node = device.node();
-    mounts.lines().find_map(|line| {
+    swaps.lines().any(|line| line.split_whitespace().next().is_some_and(|n| node == Path::new(n)))
+}
+
+/// Where a device is mounted, by proc_pid_mountinfo(5). The third word is its number, which some
+/// file systems make up; the second behind ` - ` is what was mounted.
+fn mounts_of(sysfs: &Path, mounts: &str, device: &Device) -> Vec<String> {
+    let number = device.number.map(|(major, minor)| format!("{major}:{minor}"));
+    let mapping = text(&directory(sysfs, &device.name).join("dm/name"));
+    let mapping = mapping.map(|name| Path::new("/dev/mapper").join(name.trim()));
+    let nodes = [Some(device.node()), mapping];
+    let place = |line: &str| {
         let (head, tail) = line.split_once(" - ").unwrap_or((line, ""));
         let mut words = head.split(' ').skip(2);
         let (own, at) = (words.next()?, words.nth(1)?);
-        let source = tail.split(' ').nth(1).map(Path::new);
-        let is_it = number.as_deref() == Some(own) || source == Some(&node);
+        let source = tail.split(' ').nth(1).map(PathBuf::from);
+        let is_it = number.as_deref() == Some(own) || source.is_some() && nodes.contains(&source);
         is_it.then(|| at.replace("\\040", " "))
-    })
+    };
+    mounts.lines().filter_map(place).collect()
 }
 
 /// What a device is that another one is made of.

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use units::MIB;
 
 /// Three NVMe drives: the first has a partition that is mounted and another below a mapping, the
-/// second belongs to md, the third is in no use. And a drive behind a network.
+/// second belongs to md with a partition of its own, the third is in no use. A drive behind a
+/// network. And a drive of SATA with two partitions, and one with a similar name.
 const SYSFS: &str = "\
 class/block/nvme0n1 -> ../../devices/nvme0/nvme0n1
 class/block/nvme0n1p1 -> ../../devices/nvme0/nvme0n1/nvme0n1p1
@@ -19,6 +20,11 @@ class/block/nvme2n1 -> ../../devices/nvme2/nvme2n1
 class/block/nvme3n1 -> ../../devices/nvme3/nvme3n1
 class/block/dm-0 -> ../../devices/dm-0
 class/block/md0 -> ../../devices/md0
+class/block/md0p1 -> ../../devices/md0/md0p1
+class/block/sda -> ../../devices/sda
+class/block/sda1 -> ../../devices/sda/sda1
+class/block/sda2 -> ../../devices/sda/sda2
+class/block/sdaa -> ../../devices/sdaa
 class/nvme/
 devices/nvme0/transport = pcie
 devices/nvme0/nvme0n1/dev = 259:0
@@ -47,13 +53,27 @@ devices/nvme3/nvme3n1/dev = 259:5
 devices/nvme3/nvme3n1/size = 8192
 devices/nvme3/nvme3n1/device -> ..
 devices/nvme3/subsystem -> ../class/nvme
+devices/sda/dev = 8:0
+devices/sda/size = 8192
+devices/sda/sda1/dev = 8:1
+devices/sda/sda1/partition = 1
+devices/sda/sda2/dev = 8:2
+devices/sda/sda2/partition = 2
+devices/sda/sda2/holders/dm-0 -> ../../../dm-0
+devices/sdaa/dev = 65:160
+devices/md0/md0p1/dev = 259:9
+devices/md0/md0p1/partition = 1
+devices/dm-0/dev = 254:0
 devices/dm-0/dm/name = my--vg-lv
 devices/dm-0/dm/uuid = LVM-abc
 devices/md0/md/level = raid1
 ";
 
 const PROC: &str = "\
-self/mountinfo = 29 1 259:1 / /mnt/my\\\\040disk rw,relatime - ext4 /dev/nvme0n1p1 rw
+self/mountinfo = 29 1 259:1 / /mnt/my\\\\040disk rw,relatime - ext4 /dev/nvme0n1p1 rw\\n\
+30 1 0:50 / / rw - btrfs /dev/mapper/my--vg-lv rw\\n31 1 0:50 /home /home rw - btrfs \
+/dev/mapper/my--vg-lv rw\\n32 1 259:9 / /srv rw - ext4 /dev/md0p1 rw\\n\
+33 1 8:1 / /boot rw - ext4 /dev/sda1 rw
 swaps = Filename Type Size Used Priority\\n/dev/nvme0n1p2 partition 1 0 -2
 ";
 
@@ -91,18 +111,28 @@ fn drives_are_those_that_are_named_and_other_local_ones() {
 #[test]
 fn who_else_has_a_drive_or_a_part_of_it_is_found() {
     let found = seen(&["/dev/nvme*n1"], &Daemon::Absent);
-    let of = |part: &str, by| Use { part: part.to_owned(), by };
-    let (name, group) = ("my--vg-lv".to_owned(), Some("my-vg".to_owned()));
+    let of = |part: &str, by: By, mounts: &[&str]| Use {
+        part: part.to_owned(),
+        is_swap: part == "nvme0n1p2",
+        by,
+        mounts: mounts.iter().map(|at| (*at).to_owned()).collect(),
+    };
+    let mapper = || By::Mapper { name: "my--vg-lv".to_owned(), group: Some("my-vg".to_owned()) };
     assert_eq!(
         found.drives[0].uses,
         [
-            of("nvme0n1p1", By::Mount("/mnt/my disk".to_owned())),
-            of("nvme0n1p2", By::Swap),
-            of("nvme0n1p2", By::Mapper { name, group }),
+            of("nvme0n1p1", By::Mount, &["/mnt/my disk"]),
+            of("nvme0n1p2", By::Swap, &["/", "/home"]),
+            of("nvme0n1p2", mapper(), &["/", "/home"]),
         ]
     );
-    assert_eq!(found.drives[1].uses, [of("nvme1n1", By::Md("/dev/md0".to_owned()))]);
+    assert_eq!(found.drives[1].uses, [of("nvme1n1", By::Md("/dev/md0".to_owned()), &["/srv"])]);
     assert_eq!(found.drives[2].uses, []);
+    let found = seen(&["/dev/sda", "/dev/sdaa", "/dev/sda2"], &Daemon::Absent);
+    let uses: Vec<_> = found.drives.iter().map(|drive| drive.uses.clone()).take(3).collect();
+    let second = || of("sda2", mapper(), &["/", "/home"]);
+    let expected = [vec![of("sda1", By::Mount, &["/boot"]), second()], vec![], vec![second()]];
+    assert_eq!(uses, expected);
 }
 
 #[test]
@@ -212,5 +242,9 @@ fn a_record_tells_array_slot_and_where_exports_listen() {
     assert_eq!(content, Some(Content::Slot { array, slot: 1, latest: 0 }));
     let of = ListenerOf::Export { id: "data:1".to_owned(), is_nvme: true };
     let address = "192.0.2.1:4420".parse().expect("an address");
-    assert_eq!(listeners, [Listener { address, of }], "a name is nobody's to look up");
+    assert_eq!(
+        listeners,
+        [Listener { address, of, is_local: None }],
+        "a name is nobody's to look up"
+    );
 }

@@ -6,11 +6,14 @@ use control::config::Config;
 use control::{certificate_in, state};
 use rustix::fs::StatVfsMountFlags;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Where a unit's state directory is, whose environment nobody here has.
 const USUAL: &str = "/var/lib/palisade";
+
+/// The unit of the package: it makes that directory.
+const UNIT: &str = "/usr/lib/systemd/system/palisade.service";
 
 /// What is at a path.
 pub fn node(path: &Path) -> Node {
@@ -36,7 +39,8 @@ pub fn state(config: &Config, daemon: &Daemon) -> State {
     let told = daemon.told().map(|told| told.state.clone().map(Into::into));
     let unit = std::env::var_os(state::VARIABLE);
     let place = || state::place(config.state.as_deref(), unit.as_deref());
-    let usual = || Some(Path::new(USUAL)).filter(|dir| dir.is_dir()).map(Path::to_owned);
+    let is_used = |dir: &&Path| dir.is_dir() || Path::new(UNIT).exists();
+    let usual = || Some(Path::new(USUAL)).filter(is_used).map(Path::to_owned);
     let Some(dir) = told.unwrap_or_else(|| place().or_else(usual)) else { return State::default() };
     // What is not there yet is made in the directory above.
     let there = dir.ancestors().find(|above| above.is_dir()).unwrap_or(&dir);
@@ -63,7 +67,9 @@ pub fn https(proc: &Proc<'_>, config: &Config, state: &State) -> Https {
     let host = proc.text("sys/kernel/hostname").unwrap_or_default();
     let files = config.https().files;
     let kept = state.dir.as_ref().map(|dir| dir.join(state::CERTIFICATE));
-    let own = || kept.filter(|file| file.exists()).map(|file| (file.clone(), file));
+    // What can't be looked at may be there.
+    let is_there = |file: &PathBuf| file.try_exists().unwrap_or(true);
+    let own = || kept.filter(is_there).map(|file| (file.clone(), file));
     let Some((file, key)) = files.or_else(own) else { return Https { host, ..Https::default() } };
     let read = certificate_in(&file, &key);
     let key_mode = std::fs::metadata(&key).ok().map(|found| found.mode() & 0o7777);
@@ -99,6 +105,18 @@ mod tests {
         assert_eq!((found.kind, found.mode), (Some(NodeKind::Socket), 0o660));
         assert_eq!(found.parent_mode, Some(0o700));
         assert_eq!(node(dir.path()).kind, Some(NodeKind::Directory));
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_looked_at_may_be_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = State { dir: Some(dir.path().to_owned()), ..State::default() };
+        let look = || https(&Proc(dir.path()), &Config::default(), &state);
+        assert_eq!(look().file, None);
+        // A link to itself leads nowhere, as does what may not be read.
+        let file = dir.path().join(state::CERTIFICATE);
+        std::os::unix::fs::symlink(&file, &file).expect("linked");
+        assert_eq!(look().file, Some(file));
     }
 
     #[test]

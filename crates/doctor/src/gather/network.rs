@@ -2,12 +2,13 @@
 //!
 //! Invariant: addresses that are names are passed over; nobody is asked for them.
 
-use super::Proc;
+use super::{DAEMON, Proc};
 use crate::facts::{Daemon, Listener, ListenerOf, Network, Owner, Socket};
 use control::config::Config;
-use drives::sysfs::Sysfs;
+use drives::sysfs::{Port, Sysfs};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 /// The state of a socket that is listened on, in `/proc/net/tcp`.
@@ -20,20 +21,65 @@ pub fn network(
     daemon: &Daemon,
     (sysfs, seen): (&Path, Vec<Listener>),
 ) -> Network {
-    let https = config.https.iter();
-    let mut listeners: Vec<Listener> =
-        https.map(|address| Listener { address: *address, of: ListenerOf::Https }).collect();
+    let https = |address: &SocketAddr| Listener {
+        address: *address,
+        of: ListenerOf::Https,
+        is_local: None,
+    };
+    let mut listeners: Vec<Listener> = config.https.iter().map(https).collect();
     listeners.extend(match daemon.told() {
         Some(told) => told.exports.iter().flat_map(of_export).collect(),
         None => seen,
     });
     let first = proc.text("sys/net/ipv4/ip_unprivileged_port_start");
+    let ports = Sysfs::new(sysfs).ports();
+    let is_seen = is_seen(proc, daemon);
+    for listener in &mut listeners {
+        let address = listener.address.ip().to_canonical();
+        listener.is_local = is_seen.then(|| is_local(proc, &ports, address)).flatten();
+    }
     Network {
-        ports: Sysfs::new(sysfs).ports(),
-        sockets: sockets(proc, &listeners, daemon.told().map(|told| told.pid)),
+        ports,
+        sockets: if is_seen { sockets(proc, &listeners, daemon) } else { Vec::new() },
         first_free_port: first.and_then(|first| first.parse().ok()),
         listeners,
     }
+}
+
+/// Whether the network that is seen here is the daemon's: one in a container has its own.
+fn is_seen(proc: &Proc<'_>, daemon: &Daemon) -> bool {
+    let network = |of: &str| std::fs::read_link(proc.at(of).join("ns/net")).ok();
+    let Some(told) = daemon.told() else { return true };
+    let pid = told.pid.to_string();
+    let is_here = proc.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
+    match (network(&pid), network("self")) {
+        (Some(one), Some(two)) => is_here && one == two,
+        _ => is_here,
+    }
+}
+
+/// Whether an address can be listened on. The kernel is asked by a socket of ours on a port that it
+/// chooses: it knows what no list tells, such as the loopback interface's addresses, whole networks
+/// that are local, and `ip_nonlocal_bind`. Of a recorded machine its ports tell.
+fn is_local(proc: &Proc<'_>, ports: &[Port], address: IpAddr) -> Option<bool> {
+    let is_link_local = matches!(address, IpAddr::V6(own) if own.is_unicast_link_local());
+    if address.is_unspecified() || address.is_loopback() || is_link_local {
+        return Some(true);
+    }
+    if proc.is_own() {
+        return match UdpSocket::bind((address, 0)) {
+            Ok(_) => Some(true),
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable => Some(false),
+            Err(_) => None,
+        };
+    }
+    let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
+    if proc.number(&format!("sys/net/{family}/ip_nonlocal_bind")) == Some(1) {
+        return Some(true);
+    }
+    let mut all = ports.iter().flat_map(|port| &port.addresses).peekable();
+    all.peek()?;
+    Some(all.any(|text| text.split('/').next().is_some_and(|own| own.parse() == Ok(address))))
 }
 
 /// Where an export listens.
@@ -47,11 +93,11 @@ fn of_export(export: &redfish::view::Export) -> Vec<Listener> {
 /// A listener at `ADDR:PORT`; none if that is a name, or no port is chosen yet.
 pub fn listener(text: &str, of: ListenerOf) -> Option<Listener> {
     let address: SocketAddr = text.parse().ok()?;
-    (address.port() != 0).then_some(Listener { address, of })
+    (address.port() != 0).then_some(Listener { address, of, is_local: None })
 }
 
 /// Sockets with the ports of these listeners.
-fn sockets(proc: &Proc<'_>, listeners: &[Listener], daemon: Option<u32>) -> Vec<Socket> {
+fn sockets(proc: &Proc<'_>, listeners: &[Listener], daemon: &Daemon) -> Vec<Socket> {
     let mut found: Vec<(SocketAddr, u64)> = Vec::new();
     for name in ["net/tcp", "net/tcp6"] {
         let text = proc.text(name).unwrap_or_default();
@@ -91,8 +137,15 @@ fn ip(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Who has which socket, by its number, as far as that may be seen.
-fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
+/// Who has which socket, by its number, as far as that may be seen. A daemon that did not tell its
+/// number, or one of another namespace of processes, is known by its name.
+fn owners(proc: &Proc<'_>, daemon: &Daemon) -> BTreeMap<u64, Owner> {
+    let named = |pid: u32| proc.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
+    let told = daemon.told().map(|told| told.pid).filter(|pid| named(*pid));
+    let is_daemon = |pid: u32, name: &str| match told {
+        Some(own) => own == pid,
+        None => *daemon != Daemon::Absent && name == DAEMON,
+    };
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(proc.at("")).into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -105,7 +158,8 @@ fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
                 continue;
             };
             let name = proc.text(&format!("{pid}/comm")).unwrap_or_default();
-            found.insert(inode, Owner { pid, name, is_daemon: daemon == Some(pid) });
+            let is_daemon = is_daemon(pid, &name);
+            found.insert(inode, Owner { pid, name, is_daemon });
         }
     }
     found
@@ -114,6 +168,7 @@ fn owners(proc: &Proc<'_>, daemon: Option<u32>) -> BTreeMap<u64, Owner> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Told;
 
     const TCP: &str = "\
         sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
@@ -134,7 +189,7 @@ mod tests {
         };
         write("net/tcp", TCP);
         write("net/tcp6", TCP6);
-        write("55/comm", "nginx\n");
+        write("55/comm", "palisade\n");
         std::fs::create_dir_all(dir.path().join("55/fd")).expect("made");
         let link = |name: &str, to: &str| {
             std::os::unix::fs::symlink(to, dir.path().join("55/fd").join(name)).expect("linked");
@@ -142,16 +197,68 @@ mod tests {
         link("3", "socket:[4711]");
         link("4", "/dev/null");
         let https = listener("127.0.0.1:8443", ListenerOf::Https).expect("an address");
-        let found = sockets(&Proc(dir.path()), &[https], Some(55));
-        let owner = Owner { pid: 55, name: "nginx".to_owned(), is_daemon: true };
-        assert_eq!(
-            found,
-            [
-                Socket { address: "127.0.0.1:8443".parse().expect("one"), owner: Some(owner) },
-                Socket { address: "[::1]:8443".parse().expect("one"), owner: None },
-            ]
-        );
-        assert_eq!(sockets(&Proc(dir.path()), &[], None), []);
+        let told = |pid| Daemon::Running(Box::new(Told { pid, ..Told::default() }));
+        let silent = Daemon::Silent { why: String::new(), is_refusal: true };
+        // One that tells no number, or one that is not a process here, is known by its name.
+        let daemons = [(told(55), true), (silent, true), (told(7), true), (Daemon::Absent, false)];
+        for (daemon, is_daemon) in daemons {
+            let found = sockets(&Proc(dir.path()), core::slice::from_ref(&https), &daemon);
+            let owner = Owner { pid: 55, name: "palisade".to_owned(), is_daemon };
+            assert_eq!(
+                found,
+                [
+                    Socket { address: "127.0.0.1:8443".parse().expect("one"), owner: Some(owner) },
+                    Socket { address: "[::1]:8443".parse().expect("one"), owner: None },
+                ]
+            );
+        }
+        assert_eq!(sockets(&Proc(dir.path()), &[], &Daemon::Absent), []);
+    }
+
+    #[test]
+    fn an_address_is_local_where_the_kernel_lets_somebody_listen() {
+        let own = Proc(Path::new(super::super::PROC));
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        for text in ["0.0.0.0", "::", "127.0.0.1", "127.9.9.9", "fe80::1"] {
+            assert_eq!(is_local(&own, &[], ip(text)), Some(true), "{text}");
+        }
+        // An address for documents: nobody has it, but where all addresses may be listened on.
+        let is_any = own.number("sys/net/ipv4/ip_nonlocal_bind") == Some(1);
+        assert_eq!(is_local(&own, &[], ip("192.0.2.1")), Some(is_any));
+    }
+
+    #[test]
+    fn of_a_recorded_machine_its_ports_tell_which_addresses_are_local() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let proc = Proc(dir.path());
+        let (tree, ip) =
+            (tempfile::tempdir().expect("one"), |text: &str| text.parse().expect(text));
+        let text = "class/net/eth0/addresses = 192.0.2.1/24\nclass/net/eth0/flags = 0x1003\n";
+        drives::sysfs::tree::unpack(text, tree.path()).expect("unpacked");
+        let ports = Sysfs::new(tree.path()).ports();
+        assert_eq!(is_local(&proc, &ports, ip("192.0.2.1")), Some(true));
+        assert_eq!(is_local(&proc, &ports, ip("192.0.2.2")), Some(false));
+        assert_eq!(is_local(&proc, &[], ip("192.0.2.2")), None, "none is told of");
+        // An address that moves between machines.
+        std::fs::create_dir_all(dir.path().join("sys/net/ipv4")).expect("made");
+        std::fs::write(dir.path().join("sys/net/ipv4/ip_nonlocal_bind"), "1\n").expect("written");
+        assert_eq!(is_local(&proc, &ports, ip("192.0.2.2")), Some(true));
+        assert_eq!(is_local(&proc, &ports, ip("2001:db8::2")), Some(false), "another family");
+    }
+
+    #[test]
+    fn the_network_of_a_daemon_in_a_container_is_not_this_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let proc = Proc(dir.path());
+        for (name, network) in [("self", "net:[1]"), ("5", "net:[1]"), ("6", "net:[2]")] {
+            std::fs::create_dir_all(dir.path().join(name).join("ns")).expect("made");
+            std::fs::write(dir.path().join(name).join("comm"), "palisade\n").expect("written");
+            let link = dir.path().join(name).join("ns/net");
+            std::os::unix::fs::symlink(network, link).expect("linked");
+        }
+        let told = |pid| Daemon::Running(Box::new(Told { pid, ..Told::default() }));
+        let seen = [Daemon::Absent, told(5), told(6), told(7)];
+        assert_eq!(seen.map(|daemon| is_seen(&proc, &daemon)), [true, true, false, false]);
     }
 
     #[test]

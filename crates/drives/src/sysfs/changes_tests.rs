@@ -9,21 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 fn device(name: &str, wwid: &str, diskseq: u64) -> Device {
     Device {
         name: name.to_owned(),
-        number: None,
         diskseq: Some(diskseq).filter(|number| *number > 0),
-        partition: None,
-        bytes: None,
         identity: Identity {
             wwid: Some(wwid.to_owned()).filter(|wwid| wwid != "-"),
             ..Identity::default()
         },
-        model: None,
-        firmware: None,
         kind: Kind::Nvme,
-        hidden: false,
-        controllers: Vec::new(),
-        network: None,
-        pci: None,
+        ..Device::default()
     }
 }
 

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 const SECTOR: u64 = 512;
 
 /// What sort of block device it is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Kind {
     /// A namespace of an NVMe drive.
     Nvme,
@@ -37,6 +37,7 @@ pub enum Kind {
     /// Linux md.
     Md,
     /// Another sort.
+    #[default]
     Other,
 }
 
@@ -104,7 +105,7 @@ impl Transport {
 }
 
 /// An NVMe controller.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Controller {
     /// The kernel's name: `nvme0`.
     pub name: String,
@@ -128,7 +129,7 @@ impl Controller {
 }
 
 /// A block device: a whole drive, or a partition of one.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Device {
     /// The kernel's name, as below `/dev`: `nvme0n1p1`.
     pub name: String,
@@ -139,6 +140,9 @@ pub struct Device {
     pub diskseq: Option<u64>,
     /// Which partition of its drive it is; `None` for a whole drive.
     pub partition: Option<u32>,
+    /// The kernel's name of the drive that it is a partition of: that of the directory above its
+    /// own, whatever its own name is.
+    pub part_of: Option<String>,
     /// Its size in bytes.
     pub bytes: Option<u64>,
     /// What identifies it.
@@ -286,12 +290,14 @@ fn device(own: &Dir<'_>, slots: &[SlotLabel]) -> Device {
     let of_controller = controllers.iter().find_map(|controller| controller.pci.clone());
     let own_function = (kind == Kind::Virtio).then(|| pcie::function_of(&drive, slots)).flatten();
     let sectors: Option<u64> = own.number("size");
+    // The kernel has `!` where `/dev` has a directory.
+    let name = |dir: &Dir<'_>| dir.name().replace('!', "/");
     Device {
-        // The kernel has `!` where `/dev` has a directory.
-        name: own.name().replace('!', "/"),
+        name: name(own),
         number: own.text("dev").and_then(|text| numbers(&text)),
         diskseq: drive.number("diskseq"),
         partition,
+        part_of: partition.is_some().then(|| name(&drive)),
         bytes: sectors.and_then(|sectors| sectors.checked_mul(SECTOR)),
         identity: identity(&drive, partition),
         model: drive.text("device/model"),

@@ -42,7 +42,7 @@ impl Link {
 }
 
 /// A function of a PCI device.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pci {
     /// Its address, such as `0000:01:00.0`.
     pub address: String,

@@ -4,6 +4,7 @@ use crate::common::place::{Daemon, Place};
 use crate::common::{output, text};
 use serde_json::Value;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -128,8 +129,8 @@ fn a_machine_that_is_well_has_nothing_to_mend() {
     assert_eq!(told.status.code(), Some(0), "{report:#}");
     assert_eq!((&report["schema"], &report["ok"]), (&1.into(), &true.into()));
     assert_eq!(with(&report, &["warning", "critical"]), [""; 0]);
-    // What only a system call tells is not known of a machine that is not this one.
-    assert_eq!(with(&report, &["unknown"]), ["io-uring"]);
+    // What only system calls and drives tell is not known of a machine that is not this one.
+    assert_eq!(with(&report, &["unknown"]), ["io-uring", "drive-foreign"]);
     let first = &report["checks"][0];
     let keys: Vec<_> = first.as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["area", "id", "status", "what"], "no why and mend where all is well");
@@ -138,7 +139,7 @@ fn a_machine_that_is_well_has_nothing_to_mend() {
     assert!(
         told.status.success() && said.contains("ok        kernel             Linux 6.12.1-amd64")
     );
-    assert!(said.ends_with("nothing to mend, 1 not known\n"), "{said}");
+    assert!(said.ends_with("nothing to mend, 2 not known\n"), "{said}");
 }
 
 #[test]
@@ -248,6 +249,24 @@ fn a_daemon_that_runs_is_asked() {
     let is_told = |own: &&Value| own["what"].as_str().is_some_and(|what| what.contains(&lost));
     assert!(of("drive-unlisted").iter().any(is_told), "{report:#}");
     assert_eq!(told.status.code(), Some(1));
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_is_told_once_and_its_port_is_its_own() {
+    let machine = Machine::new(&[("MemAvailable: 60000000", "MemAvailable: 1000")], DRIVES);
+    // It takes a connection, and ends it. Who listens on its port can't be seen.
+    let socket = UnixListener::bind(machine.at("sock")).expect("bound");
+    std::fs::set_permissions(machine.at("sock"), PermissionsExt::from_mode(0o660)).expect("set");
+    std::fs::create_dir_all(machine.at("proc/net")).expect("made");
+    let line = "0: 010200C0:20FB 00000000:0000 0A 0:0 0:0 0 0 0 4711 1 0 100";
+    std::fs::write(machine.at("proc/net/tcp"), format!("head\n {line}\n")).expect("written");
+    std::thread::spawn(move || {
+        for taken in socket.incoming() {
+            drop(taken);
+        }
+    });
+    let report = json(&machine.doctor(&["--json"]));
+    assert_eq!(with(&report, &["warning", "critical"]), ["daemon"], "{report:#}");
 }
 
 #[test]
