@@ -10,12 +10,12 @@
 // to FOLDER, also one of each tab where a test fails. Results are told in the form of Rust's tests.
 import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
-import { chromium } from 'playwright-core';
 import { Api } from './api.mjs';
 import { Daemon } from './daemon.mjs';
+import { launch } from './launch.mjs';
 import { Machine } from './machine.mjs';
 import { seed } from './seed.mjs';
-import { LIMIT, LONGEST, Tab } from './tab.mjs';
+import { LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
@@ -85,14 +85,9 @@ function inTime(promise) {
 async function main(world) {
   world.machine = process.env.PALISADE_MACHINE === 'yes' ? new Machine() : null;
   world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'));
-  const executablePath = process.env.PALISADE_CHROMIUM ?? '/usr/bin/chromium';
-  // Chromium's own fence does not work for root, as whom containers run.
-  const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
-  world.browser = await chromium.launch({ executablePath, args, timeout: LIMIT });
+  world.browser = await launch();
   if (world.daemon) seed(world.daemon);
-  await (world.daemon
-    ? world.enter(world.daemon.origin, { user: world.daemon.user, password: world.daemon.password })
-    : world.enter(new URL(what).origin, { user, password }));
+  await (world.daemon ? world.enter(world.daemon.origin, world.daemon) : world.enter(new URL(what).origin, { user, password }));
   let [passed, failed] = [0, 0];
   for (const [name, test] of Object.entries(TESTS)) {
     if (rest.length > 0 && !rest.some((start) => name.startsWith(start))) continue;

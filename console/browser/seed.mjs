@@ -4,9 +4,8 @@
 const HOST = 'nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555';
 
 export function seed(daemon) {
-  const drives = (first, last) =>
-    Array.from({ length: last - first + 1 }, (_, at) => daemon.drive(first + at));
-  const ask = (...words) => daemon.ask(words);
+  const drives = (first, last) => daemon.drives.slice(first - 1, last);
+  const ask = (...words) => daemon.command(words);
   ask('array', 'create', 'media', '--level', '6', '--drives', ...drives(1, 8));
   for (const volume of ['films', 'music', 'a-volume-with-a-name-that-is-as-long-as-names-may-be-or-nearly']) {
     ask('volume', 'create', `media/${volume}`, '--size', '64M');

@@ -10,7 +10,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { chromium } from 'playwright-core';
+import { launch } from '../browser/launch.mjs';
 import { Daemon, VOLUMES } from './bench/daemon.mjs';
 import { assets, event, heap, interactive, volumes } from './bench/figures.mjs';
 import { GOALS, Report } from './bench/report.mjs';
@@ -78,9 +78,8 @@ async function measure(name, work) {
 }
 
 async function inBrowser() {
-  const executablePath = process.env.PALISADE_CHROMIUM ?? '/usr/bin/chromium';
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  const daemon = await Daemon.start(options.program, options.dir);
+  const browser = await launch();
+  const daemon = await Daemon.begin(options.program, options.dir);
   try {
     report.notes.push(`Chromium ${browser.version()}, no GPU; 24 drives, 4 arrays`);
     await daemon.createVolume('read');

@@ -1,15 +1,12 @@
-// The daemon that the console is measured with: the program as a child, on sparse files with arrays,
-// an account and HTTPS; and a host that reads a volume over NBD.
+// The daemon that the console is measured with: with arrays, an account and HTTPS; and a host that
+// reads a volume over NBD.
 //
 // States: started → ready → listening (an account made, HTTPS open, logged in) → gone, by `end`,
 // which removes its folder.
-import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { connect } from 'node:net';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { Served, text } from '../served.mjs';
 
 const STORAGE = '/redfish/v1/Systems/local/Storage/palisade';
 export const VOLUMES = `${STORAGE}/Volumes`;
@@ -20,58 +17,43 @@ const DRIVE_BYTES = 512 * 2 ** 20;
 export const VOLUME_BYTES = 4 * 2 ** 20;
 export const USER = 'bench';
 
-export class Daemon {
+export class Daemon extends Served {
   #agent = new Agent({ keepAlive: true, rejectUnauthorized: false });
   #made = 0;
+  password = randomBytes(16).toString('hex');
 
-  constructor(program, folder) {
-    this.program = program;
-    this.folder = mkdtempSync(join(folder, 'palisade-bench-console-'));
-    this.password = randomBytes(16).toString('hex');
-  }
-
-  /** Starts it and makes its arrays: 24 drives in 4 arrays. */
-  static async start(program, folder) {
-    const daemon = new Daemon(program, folder);
+  /** Starts it in a folder of this one, and makes its arrays: 24 drives in 4 arrays. */
+  static async begin(program, folder) {
+    const own = new Daemon(program, folder, 'palisade-bench-console-');
     try {
-      await daemon.#start();
+      await own.#prepare();
     } catch (error) {
-      await daemon.end();
+      await own.end();
       throw error;
     }
-    return daemon;
+    return own;
   }
 
-  async #start() {
-    const path = (name) => join(this.folder, name);
-    // A JSON string is a TOML string too.
-    const text = (name) => JSON.stringify(path(name));
-    const drives = Array.from({ length: ARRAYS * WIDTH }, (_, at) => path(`drive-${String(at).padStart(2, '0')}.img`));
-    for (const drive of drives) {
-      writeFileSync(drive, '');
-      truncateSync(drive, DRIVE_BYTES);
-    }
-    writeFileSync(
-      path('palisade.toml'),
-      `socket = ${text('socket')}\ncores = 1\ndrives = [${text('drive-*.img')}]\nparity = "cpu"\n` +
-        `confirm = "off"\nstate = ${text('state')}\nhttps = ["127.0.0.1:0"]\n\n` +
-        `[access]\nadministrators = ["root", "${process.getuid()}"]\n`,
-    );
-    const log = openSync(path('daemon.log'), 'w');
-    const words = ['serve', '--config', path('palisade.toml')];
-    this.child = spawn(this.program, words, { stdio: ['ignore', 'pipe', log] });
-    closeSync(log);
-    await new Promise((resolve, reject) => {
-      createInterface(this.child.stdout).on('line', (line) => line.trim() === 'ready' && resolve());
-      this.child.on('error', reject);
-      this.child.on('exit', () => reject(new Error(`the daemon did not start: ${this.#said()}`)));
-    });
+  async #prepare() {
+    const name = (at) => `drive-${String(at).padStart(2, '0')}.img`;
+    const drives = Array.from({ length: ARRAYS * WIDTH }, (_, at) => this.drive(name(at), DRIVE_BYTES));
+    this.configure([
+      `socket = ${text(this.socket)}`,
+      'cores = 1',
+      `drives = [${text(this.path('drive-*.img'))}]`,
+      'parity = "cpu"',
+      'confirm = "off"',
+      `state = ${text(this.path('state'))}`,
+      'https = ["127.0.0.1:0"]',
+      '[access]',
+      `administrators = ["root", "${process.getuid()}"]`,
+    ]);
+    await this.start();
     for (let at = 0; at < ARRAYS; at += 1) {
       const own = drives.slice(at * WIDTH, (at + 1) * WIDTH);
       this.command(['array', 'create', `a${at}`, '--level', '5', '--drives', ...own]);
     }
-    const account = ['account', 'create', USER, '--role', 'Administrator', '--password-stdin'];
-    this.command(account, `${this.password}\n`);
+    this.administrator(USER, this.password);
     this.port = await this.#port();
     this.origin = `https://127.0.0.1:${this.port}`;
     const body = { UserName: USER, Password: this.password };
@@ -80,26 +62,13 @@ export class Daemon {
     this.pools = (await this.ask('GET', `${STORAGE}/StoragePools`)).body.Members;
   }
 
-  #said() {
-    return readFileSync(join(this.folder, 'daemon.log'), 'utf8').trimEnd();
-  }
-
   async #port() {
     for (let look = 0; look < 6000; look += 1) {
-      const found = /HTTPS on 127\.0\.0\.1:(\d+),/.exec(this.#said());
+      const found = /HTTPS on 127\.0\.0\.1:(\d+),/.exec(this.said());
       if (found) return Number(found[1]);
       await new Promise((done) => setTimeout(done, 10));
     }
-    throw new Error(`no HTTPS: ${this.#said()}`);
-  }
-
-  /** Runs a command of the command line, which has to succeed; what it prints. */
-  command(words, input = '') {
-    const env = { ...process.env, PALISADE_SOCKET: join(this.folder, 'socket') };
-    delete env.PALISADE_URL;
-    const run = spawnSync(this.program, [...words, '--json'], { input, env, encoding: 'utf8' });
-    if (run.status === 0) return JSON.parse(run.stdout);
-    throw new Error(`palisade ${words.slice(0, 3).join(' ')}: ${run.error ?? run.stderr.trimEnd()}`);
+    throw new Error(`no HTTPS: ${this.said()}`);
   }
 
   /** Asks over HTTPS, which has to succeed. */
@@ -140,15 +109,9 @@ export class Daemon {
     return new Host(hostname, Number(port), decodeURIComponent(pathname.slice(1)));
   }
 
-  /** Ends it, and removes its folder. */
-  async end() {
+  end() {
     this.#agent.destroy();
-    if (this.child && this.child.exitCode === null && this.child.signalCode === null && this.child.pid) {
-      const gone = new Promise((done) => this.child.once('exit', done));
-      this.child.kill('SIGTERM');
-      await gone;
-    }
-    rmSync(this.folder, { recursive: true, force: true });
+    return super.end();
   }
 }
 
