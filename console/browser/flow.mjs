@@ -72,7 +72,7 @@ async function remove(tab) {
   await shared.waitFor({ state: 'detached' });
   await tab.go('/volumes');
   await tab.button(`Delete ${ARRAY}/${VOLUME}`).click();
-  await confirm(tab, 'Delete volume', VOLUME);
+  await confirm(tab, 'Delete volume', `${ARRAY}/${VOLUME}`);
   await tab.button(`Delete ${ARRAY}/${VOLUME}`).waitFor({ state: 'detached' });
   await tab.go('/arrays');
   await page.getByRole('link', { name: ARRAY, exact: true }).click();

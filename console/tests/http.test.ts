@@ -14,7 +14,7 @@ function client(...answers: (Response | Error)[]): { client: Client; sent: Sent[
     const answer = answers.shift();
     if (!answer || answer instanceof Error) throw answer ?? new Error('nothing left');
     return answer;
-  });
+  }, async () => {});
   return { client: own, sent };
 }
 
@@ -116,4 +116,36 @@ test('a late refusal of an older token does not end the newer session', async ()
   expect([own.token, told]).toEqual(['new', 0]);
   own.refused('new');
   expect([own.token, told]).toEqual([null, 1]);
+});
+
+test('a change that takes long is waited for, whatever becomes of the reads', async () => {
+  const { client: own, sent } = client(
+    json({}, 202, { Location: '/monitor' }),
+    new TypeError('gone'),
+    json({}, 503),
+    json({}, 202, { Location: '/monitor' }),
+    json({ Name: 'made' }, 201, { Location: '/made' }),
+  );
+  const answer = await own.change('POST', '/a', {});
+  expect(answer.body).toEqual({ Name: 'made' });
+  expect(answer.location).toBe('/made');
+  expect(sent.map((one) => `${one.init.method} ${one.uri}`)).toEqual(['POST /a', ...Array(4).fill('GET /monitor')]);
+});
+
+test('of a change whose end is never told it is not said that it is tried again', async () => {
+  const { client: own } = client(json({}, 202, { Location: '/monitor' }));
+  const error = (await own.change('POST', '/a', {}).catch((own: unknown) => own)) as ApiError;
+  expect(error.resolution).toContain('not known whether');
+  const { client: refused } = client(json({}, 202, { Location: '/monitor' }), json({}, 409));
+  await expect(refused.change('POST', '/a', {})).rejects.toMatchObject({ status: 409 });
+});
+
+test('while the connection is lost nothing is sent but reads, and who logs in or out', async () => {
+  const { client: own, sent } = client(json({}), json({}));
+  own.isLost = () => true;
+  await expect(own.change('DELETE', '/a')).rejects.toMatchObject({ resolution: expect.stringContaining('nothing was sent') });
+  await expect(own.plan('DELETE', '/a')).rejects.toMatchObject({ status: 0 });
+  await own.get('/a');
+  await own.change('DELETE', '/redfish/v1/SessionService/Sessions/1');
+  expect(sent.map((one) => one.init.method)).toEqual(['GET', 'DELETE']);
 });

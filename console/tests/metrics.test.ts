@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { absorb, joined, past, point, Series, subjectOf, sum, summary, ZERO, type Totals } from '../src/lib/metrics';
+import { absorb, highest, joined, past, point, Series, subjectOf, sum, summary, ZERO, type Totals } from '../src/lib/metrics';
 
 const VOLUME = '/redfish/v1/Systems/local/Storage/palisade/Volumes/v1/Metrics#/Oem/Palisade/Reads/Done';
 const SLOT = '/redfish/v1/Systems/local/Storage/palisade/StoragePools/p1#/Oem/Palisade/DriveRequests/3/Reads';
@@ -75,4 +75,12 @@ test('the seconds go on where the past ends', () => {
   const all = joined([at(1), at(2)], [at(1.7), at(2.3), at(3.3)], 3);
   expect(all.map((own) => own.at)).toEqual([1, 2, 3.3]);
   expect(joined([], [at(1), at(2), at(3)], 2).map((own) => own.at)).toEqual([2, 3]);
+});
+
+test('of two accounts of the same counters each value is the later one', () => {
+  const early = new Map([['volume:a', { ...ZERO, reads: 10, writes: 5 }], ['volume:b', { ...ZERO, reads: 1 }]]);
+  const late = new Map([['volume:a', { ...ZERO, reads: 12 }]]);
+  const all = highest(late, early);
+  expect(all.get('volume:a')).toMatchObject({ reads: 12, writes: 5 });
+  expect(all.get('volume:b')).toMatchObject({ reads: 1 });
 });

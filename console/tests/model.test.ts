@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import {
-  bayName, capacity, connectLine, drives, jobWord, levels, merged, pageOf, shelves, touched, verdict,
+  alarms, bayName, capacity, connectLines, drives, jobWord, levels, merged, pageOf, shelves, touched, verdict,
 } from '../src/lib/model';
 import type { Chassis, Connection, Drive, Job, Pool } from '../src/lib/redfish';
 
@@ -104,11 +104,41 @@ test('the command that connects a host', () => {
     Oem: { Palisade: { Array: 'tank', Volume: 'db', Number: 1, Listeners: ['192.0.2.1:4420'], URI: 'u', Serving: true, ...own } },
   });
   const own = { Subsystem: 'nqn.s', Hosts: ['nqn.h'] };
-  expect(connectLine(connection(own))).toBe('nvme connect -t tcp -a 192.0.2.1 -s 4420 -n nqn.s -q nqn.h');
-  const six = connectLine(connection({ ...own, Listeners: ['[2001:db8::1]:4420'], Hosts: [] }));
-  expect(six).toBe('nvme connect -t tcp -a 2001:db8::1 -s 4420 -n nqn.s');
-  expect(connectLine(connection({ ...own, Advertise: ['198.51.100.7:4421'] }))).toContain('-a 198.51.100.7 -s 4421');
-  expect(connectLine(connection({}))).toBeNull();
+  const lines = (more: Partial<Connection['Oem']['Palisade']>) => connectLines(connection(more), 'box.example');
+  expect(lines(own)).toEqual(['nvme connect -t tcp -a 192.0.2.1 -s 4420 -n nqn.s -q nqn.h']);
+  const six = lines({ ...own, Listeners: ['[2001:db8::1]:4420'], Hosts: [] });
+  expect(six).toEqual(['nvme connect -t tcp -a 2001:db8::1 -s 4420 -n nqn.s']);
+  expect(lines({ ...own, Advertise: ['198.51.100.7:4421'] })[0]).toContain('-a 198.51.100.7 -s 4421');
+  expect(lines({})).toEqual([]);
+});
+
+test('each address and each host has its line; an address of all is the one that the page came by', () => {
+  const own = {
+    '@odata.id': 'x', Id: '1', Name: 'tank:1',
+    Oem: { Palisade: { Array: 'tank', Volume: 'db', Number: 1, Listeners: ['0.0.0.0:4420', '[::]:4421'], URI: 'u', Serving: true, Subsystem: 'nqn.s', Hosts: ['nqn.a', 'nqn.b'] } },
+  } satisfies Connection;
+  expect(connectLines(own, '[2001:db8::7]')).toEqual([
+    'nvme connect -t tcp -a 2001:db8::7 -s 4420 -n nqn.s -q nqn.a',
+    'nvme connect -t tcp -a 2001:db8::7 -s 4421 -n nqn.s -q nqn.a',
+    'nvme connect -t tcp -a 2001:db8::7 -s 4420 -n nqn.s -q nqn.b',
+    'nvme connect -t tcp -a 2001:db8::7 -s 4421 -n nqn.s -q nqn.b',
+  ]);
+});
+
+test('what is raised of a supply is in the verdict, and of an array once', () => {
+  const of = (uri: string) => ({ OriginOfCondition: { '@odata.id': uri } });
+  const raised = alarms(
+    [
+      { Message: 'Array tank is degraded', Severity: 'Warning', ...of('/redfish/v1/Systems/local/Storage/palisade/StoragePools/p-tank') },
+      { Message: 'Supply 1 has no input', Severity: 'Critical', ...of('/redfish/v1/Chassis/local') },
+    ],
+    null,
+  );
+  expect(raised.map((own) => [own.tone, own.page])).toEqual([['bad', null], ['warn', '/arrays/p-tank']]);
+  const pools = [{ ...pool('tank', 'Degraded', []), Id: 'p-tank' }];
+  const own = verdict(pools, [], [], null, raised);
+  expect(own.word.text).toBe('Critical');
+  expect(own.reasons.map((reason) => reason.what)).toEqual(['Supply 1 has no input', 'Array tank is degraded']);
 });
 
 test.each([

@@ -2,6 +2,10 @@
 //
 // States: planning → shown (or refused, with what the daemon says) → sending → done, or refused.
 // A plan that no longer fits is shown anew; it has to be confirmed anew.
+//
+// Invariants
+// - What is being sent is not closed: nobody takes that for the end of the change.
+// - A wish is its user's: it is forgotten when somebody else logs in.
 
 import { ApiError, type Planned } from './http';
 import { live } from './live.svelte';
@@ -29,8 +33,12 @@ class Flow {
   planned = $state.raw<Planned | null>(null);
   error = $state.raw<ApiError | null>(null);
   isBusy = $state(false);
+  /** A change is under way, and can't be taken back. */
+  isSending = $state(false);
   /** What was done last, for a moment. */
   told = $state('');
+  /** What was refused last, until it is read. */
+  refused = $state.raw<{ title: string; error: ApiError } | null>(null);
 
   /** Asks for the plan of a change, and shows it. */
   async ask(wish: Wish): Promise<void> {
@@ -54,6 +62,7 @@ class Flow {
     const { wish, planned } = this;
     if (!wish || !planned || this.isBusy) return;
     this.isBusy = true;
+    this.isSending = true;
     this.error = null;
     try {
       const answer = await live.client.change(wish.method, wish.uri, wish.body, {
@@ -61,20 +70,19 @@ class Flow {
         'Palisade-Confirm': planned.token,
       });
       live.want('log', ...wish.wants);
-      if (this.wish === wish) this.wish = null;
+      // Who logged out meanwhile is not led on.
+      if (this.wish !== wish) return;
+      this.#clear();
       this.say(`${wish.title}: done`);
       wish.done?.(answer.body);
     } catch (error) {
+      if (this.wish !== wish) return;
       const own = asError(error);
-      if (this.wish === wish) {
-        this.error = own;
-        if (own.planned) this.planned = own.planned;
-      } else {
-        this.say(`${wish.title}: ${own.message} ${own.resolution}`.trim());
-      }
+      this.error = own;
+      if (own.planned) this.planned = own.planned;
       live.want(...wish.wants);
     } finally {
-      if (this.wish === wish || !this.wish) this.isBusy = false;
+      if (this.wish === wish) this.isBusy = this.isSending = false;
     }
   }
 
@@ -82,12 +90,12 @@ class Flow {
   async act(title: string, uri: string, wants: string[], method: 'POST' | 'PATCH' = 'POST', body: unknown = {}): Promise<void> {
     if (this.isBusy) return;
     this.isBusy = true;
+    this.refused = null;
     try {
       await live.client.change(method, uri, body);
       this.say(`${title}: done`);
     } catch (error) {
-      const own = asError(error);
-      this.say(`${title}: ${own.message} ${own.resolution}`.trim());
+      this.refused = { title, error: asError(error) };
     } finally {
       this.isBusy = false;
       live.want('log', ...wants);
@@ -101,11 +109,24 @@ class Flow {
     }, 6000);
   }
 
+  /** Turns away from a wish that was not sent. */
   close(): void {
+    if (!this.isSending) this.#clear();
+  }
+
+  /** Somebody else is here, or nobody. */
+  forget(): void {
+    this.#clear();
+    this.told = '';
+    this.refused = null;
+  }
+
+  #clear(): void {
     this.wish = null;
     this.planned = null;
     this.error = null;
     this.isBusy = false;
+    this.isSending = false;
   }
 }
 

@@ -46,6 +46,11 @@ export function count(value: number | null | undefined, gap = ''): string {
   return unit === 0 ? short(size) : `${short(size)}${gap}${units[unit]}`;
 }
 
+/** A number with all its digits. */
+export function grouped(value: number): string {
+  return value.toLocaleString('en');
+}
+
 /** Bytes a second. */
 export function rate(value: number | null | undefined): string {
   return value == null || !Number.isFinite(value) ? '–' : `${bytes(value)}/s`;

@@ -66,6 +66,9 @@ export function planOf(body: unknown): Planned | null {
 }
 
 const LOST = 'The daemon can’t be reached.';
+const UNKNOWN = 'It is not known whether the change was made. Look before you make it again.';
+/** So many reads of how a change goes on may fail, a second apart. */
+const PATIENCE = 120;
 
 export class Client {
   token: string | null = null;
@@ -73,9 +76,14 @@ export class Client {
   onExpired: () => void = () => {};
   /** Called with whether the daemon could be reached. */
   onReach: (is: boolean) => void = () => {};
+  /** Whether what pages show is old. */
+  isLost: () => boolean = () => false;
   #known = new Map<string, Answer<unknown>>();
 
-  constructor(private readonly send: typeof fetch = (...args) => fetch(...args)) {}
+  constructor(
+    private readonly send: typeof fetch = (...args) => fetch(...args),
+    private readonly pause = (milliseconds: number) => new Promise<unknown>((done) => setTimeout(done, milliseconds)),
+  ) {}
 
   forget(): void {
     this.token = null;
@@ -152,16 +160,37 @@ export class Client {
     body?: unknown,
     more: Record<string, string> = {},
   ): Promise<Answer<unknown>> {
-    let answer = await this.#ask<unknown>(method, uri, body, more);
-    while (answer.status === 202 && answer.location) {
-      await new Promise((done) => setTimeout(done, 1000));
-      answer = { ...(await this.#ask<unknown>('GET', answer.location)), location: answer.location };
+    this.#insist(uri);
+    const answer = await this.#ask<unknown>(method, uri, body, more);
+    return answer.status === 202 && answer.location ? this.#outcome(answer.location) : answer;
+  }
+
+  /** How a change that goes on ends. Reads that fail change nothing of it: they are made again. */
+  async #outcome(monitor: string): Promise<Answer<unknown>> {
+    for (let failures = 0; ; ) {
+      await this.pause(1000);
+      try {
+        const answer = await this.#ask<unknown>('GET', monitor);
+        if (answer.status !== 202) return { ...answer, location: answer.location ?? monitor };
+        failures = 0;
+      } catch (error) {
+        if (!(error instanceof ApiError) || ![0, 503].includes(error.status)) throw error;
+        failures += 1;
+        if (failures >= PATIENCE) throw new ApiError(0, 'Unreachable', LOST, UNKNOWN);
+      }
     }
-    return answer;
+  }
+
+  /** Old values are no ground for a change: none is sent while the connection is lost. Who logs in
+   * or out looks at none. */
+  #insist(uri: string): void {
+    if (!this.isLost() || uri.startsWith(`${ROOT}/SessionService/`)) return;
+    throw new ApiError(0, 'Unreachable', LOST, 'What you see is old: nothing was sent. Wait until the connection is back.');
   }
 
   /** What a change would do; nothing is done. */
   async plan(method: 'POST' | 'PATCH' | 'DELETE', uri: string, body?: unknown): Promise<Planned> {
+    this.#insist(uri);
     const answer = await this.#ask<unknown>(method, uri, body, { 'Palisade-Plan': 'only' });
     const planned = planOf(answer.body);
     if (!planned) throw new ApiError(answer.status, '', 'The daemon gave no plan.', '');
@@ -190,7 +219,7 @@ export class Client {
       const advice =
         method === 'GET'
           ? 'It is tried again by itself.'
-          : 'It is not known whether the change was made. Look before you make it again.';
+          : UNKNOWN;
       throw new ApiError(0, 'Unreachable', LOST, advice);
     }
     this.onReach(true);

@@ -1,17 +1,22 @@
 // What the console knows, and keeps up to date: the session, the resources, the values of each
 // second, and how the connection is.
 //
-// States: out (nobody logged in) → must change (the password) or in → out (logged out, or the
-// session has ended; the page stays where it is, and is there again after the next login).
+// States: resuming (a session of this tab is looked for) → out (nobody logged in) → must change (the
+// password) or in → out (logged out, or the session has ended; the page stays where it is, and is
+// there again after the next login).
 //
 // Invariants
 // - The token is in this object and in the tab's own store, nowhere else.
-// - While the connection is lost all values stay and are marked as old; nothing is sent but reads.
+// - While the connection is lost all values stay and are marked as old; nothing is sent but reads
+//   (Client refuses the rest).
+// - What was never read is not shown as empty: pages come when each resource was read once. Where one
+//   can't be read any more its values stay, are marked as old, and the error is shown.
+// - A second is closed only once all totals are known: what is first heard of is no growth.
 
 import { ApiError, Client, ROOT, errorOf } from './http';
 import { Election, type Channel, type Link, type Locks, type Told } from './leader';
-import { absorb, Series, sum, ZERO, type Point, type Totals } from './metrics';
-import { drives, merged, shelves, touched, verdict } from './model';
+import { absorb, highest, Series, sum, type Point, type Totals } from './metrics';
+import { alarms, drives, merged, shelves, touched, verdict } from './model';
 import type {
   Chassis, Condition, Connection, Drive, Fan, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
   PastSeries, Report, Resource, Sensor, ServiceConditions, Session, Supply, Volume,
@@ -37,8 +42,12 @@ export const URIS = {
   audit: `${ROOT}/Managers/palisade/LogServices/Audit/Entries`,
   accounts: `${ROOT}/AccountService/Accounts`,
   sessions: `${ROOT}/SessionService/Sessions`,
-  find: `${STORAGE}/Actions/Oem/PalisadeStorage.FindDrives`,
 };
+
+/** What is read at first, and wherever something was missed. */
+const ALL = ['pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around'];
+/** What the net reads: each event is told, and a log is as long as there is somebody to read it. */
+const NETTED = ALL.filter((name) => name !== 'log');
 
 interface Kept {
   token: string;
@@ -67,6 +76,8 @@ class Live {
 
   // Who is here.
   user = $state<string | null>(null);
+  /** A session that this tab had is looked for; it may be that the daemon can't be reached. */
+  isResuming = $state(false);
   role = $state('');
   privileges = $state<string[]>([]);
   mustChange = $state(false);
@@ -81,6 +92,8 @@ class Live {
 
   // Resources.
   isLoaded = $state(false);
+  /** What could not be read the last time, with the error. */
+  failed = $state.raw<ReadonlyMap<string, ApiError>>(new Map());
   pools = $state.raw<Pool[]>([]);
   drivesOf = $state.raw<Drive[]>([]);
   volumes = $state.raw<Volume[]>([]);
@@ -94,19 +107,24 @@ class Live {
 
   // Values of each second.
   points = $state.raw<Point[]>([]);
-  totals = $state.raw<ReadonlyMap<string, Totals>>(new Map());
   watched = $state.raw<Point[]>([]);
 
   drives = $derived(drives(this.drivesOf, this.pools));
   shelves = $derived(shelves(this.drives, this.around.chassis));
-  verdict = $derived(verdict(this.pools, this.drives, this.connections, this.manager));
+  /** What the daemon raised, the gravest first; none where it keeps no list. */
+  alarms = $derived(this.around.alerts && alarms(this.around.conditions, this.around.alerts));
+  verdict = $derived(verdict(this.pools, this.drives, this.connections, this.manager, this.alarms ?? []));
   isLost = $derived(this.user !== null && (this.link === 'lost' || !this.isReachable));
+  /** Whether some of what is shown is old. */
+  isOld = $derived(this.isLost || this.failed.size > 0);
 
   #session: Kept | null = null;
   #election: Election | null = null;
   #totals = new Map<string, Totals>();
   #series = new Series();
   #one: { subject: string; series: Series } | null = null;
+  #hasTotals = false;
+  #unread = new Set(ALL);
   #closing: ReturnType<typeof setTimeout> | undefined;
   #wanted = new Set<string>();
   #reading = false;
@@ -119,6 +137,7 @@ class Live {
       this.isReachable = is;
       this.#mark();
     };
+    this.client.isLost = () => this.isLost;
   }
 
   can(privilege: string): boolean {
@@ -134,17 +153,20 @@ class Live {
   async resume(): Promise<void> {
     const text = sessionStorage.getItem(KEPT);
     if (!text) return;
+    this.isResuming = true;
     try {
       const kept = JSON.parse(text) as Kept;
       this.client.token = kept.token;
       this.#session = kept;
       await this.#enter(kept);
     } catch (error) {
-      // Its end was told already; what can't be reached is tried again.
-      if (error instanceof ApiError && error.isUnreachable && this.#session) {
+      // Its end was told already; a daemon that can't answer now is asked again.
+      if (error instanceof ApiError && error.status !== 401 && this.#session) {
         setTimeout(() => void this.resume(), 2000);
+        return;
       }
     }
+    this.isResuming = false;
   }
 
   async logIn(user: string, password: string): Promise<void> {
@@ -155,7 +177,7 @@ class Live {
       answer = await this.client.change('POST', URIS.sessions, body);
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) {
-        throw new ApiError(401, error.id, 'User or password is wrong.', '');
+        throw new ApiError(401, error.id, 'User or password is wrong.', 'After some wrong passwords an account has to wait: try again later, or ask an administrator.');
       }
       throw error;
     }
@@ -212,13 +234,21 @@ class Live {
     this.#election = null;
     for (const timer of this.#timers) clearInterval(timer);
     this.#timers = [];
+    clearTimeout(this.#closing);
     this.#totals.clear();
     this.#series = new Series();
+    this.#hasTotals = false;
+    this.#one = null;
     this.#wanted.clear();
+    this.#unread = new Set(ALL);
+    this.isResuming = false;
     this.user = null;
+    this.role = '';
     this.privileges = [];
     this.mustChange = false;
     this.isLoaded = false;
+    this.failed = new Map();
+    this.spoken = '';
     this.pools = [];
     this.drivesOf = [];
     this.volumes = [];
@@ -228,6 +258,7 @@ class Live {
     this.log = [];
     this.around = NOTHING;
     this.points = [];
+    this.watched = [];
     this.notice = notice;
     this.link = 'connecting';
     this.isReachable = true;
@@ -254,28 +285,33 @@ class Live {
     });
     this.#election = election;
     void election.run();
-    this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around');
+    this.want(...ALL);
     void this.#firstTotals();
     for (const timer of this.#timers) clearInterval(timer);
     this.#timers = [
       setInterval(() => (this.now = Date.now()), 1000),
       setInterval(() => {
-        if (!document.hidden) {
-          this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'around');
-        }
+        if (!document.hidden) this.want(...NETTED);
       }, NET),
     ];
   }
 
-  /** Reports hold what changed: the totals before come by a read. */
+  /** Reports hold what changed: the totals of all come by a read, before any second is closed. */
   async #firstTotals(): Promise<void> {
-    for (const name of ['Volumes', 'Drives']) {
-      try {
-        const uri = `${ROOT}/TelemetryService/MetricReports/${name}`;
-        absorb(this.#totals, (await this.client.get<Report>(uri)).MetricValues ?? []);
-      } catch {
-        // The stream gives them all each minute.
-      }
+    this.#hasTotals = false;
+    this.#series.restart();
+    this.#one?.series.restart();
+    const session = this.#session;
+    try {
+      const uri = `${ROOT}/TelemetryService/MetricReports`;
+      const all = ['Volumes', 'Drives'].map((name) => this.client.get<Report>(`${uri}/${name}`));
+      const totals = new Map<string, Totals>();
+      for (const report of await Promise.all(all)) absorb(totals, report.MetricValues ?? []);
+      if (session !== this.#session) return;
+      this.#totals = highest(this.#totals, totals);
+      this.#hasTotals = true;
+    } catch {
+      if (session !== null && session === this.#session) setTimeout(() => void this.#firstTotals(), 2000);
     }
   }
 
@@ -285,18 +321,18 @@ class Live {
       this.link = told.link;
       this.#mark();
       if (told.link === 'live' && hasMissed) {
-        this.#series.restart();
-        this.#one?.series.restart();
-        this.want('pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around');
+        this.want(...ALL);
+        // They may be of a daemon that is no more.
+        this.#totals.clear();
         void this.#firstTotals();
       }
       return;
     }
     if (told.kind !== 'data') return;
-    if (this.link !== 'live') {
-      this.link = 'live';
-      this.#mark();
-    }
+    // Whatever a read came to: the daemon speaks.
+    this.link = 'live';
+    this.isReachable = true;
+    this.#mark();
     let body: { Events?: RedfishEvent[] } & Partial<Report>;
     try {
       body = JSON.parse(told.data);
@@ -333,11 +369,12 @@ class Live {
   }
 
   #close(at: number): void {
+    if (!this.#hasTotals) return;
     this.#series.close(at, sum(this.#totals));
     this.points = [...this.#series.points];
-    this.totals = new Map(this.#totals);
-    if (this.#one) {
-      this.#one.series.close(at, this.#totals.get(this.#one.subject) ?? ZERO);
+    const own = this.#one && this.#totals.get(this.#one.subject);
+    if (this.#one && own) {
+      this.#one.series.close(at, own);
       this.watched = [...this.#one.series.points];
     }
   }
@@ -379,10 +416,11 @@ class Live {
     // short of room is not asked the more for it.
     const outcomes = await Promise.allSettled(names.map((name) => this.#read(name)));
     const failed = names.filter((_, at) => outcomes[at]?.status === 'rejected');
-    if (failed.length < names.length) this.isLoaded = true;
     this.#reading = false;
+    if (!this.#session) return;
+    this.#judge(names, outcomes);
     if (this.isReachable && this.#wanted.size > 0) this.want();
-    if (failed.length > 0 && this.#session) {
+    if (failed.length > 0) {
       const again = outcomes.some(
         (own) =>
           own.status === 'rejected' && own.reason instanceof ApiError && own.reason.status !== 401,
@@ -390,6 +428,22 @@ class Live {
       if (again) setTimeout(() => this.want(...failed), 2000);
       else for (const name of failed) this.#wanted.add(name);
     }
+  }
+
+  /** Notes what was read, and what could not be. */
+  #judge(names: string[], outcomes: PromiseSettledResult<void>[]): void {
+    const failed = new Map(this.failed);
+    for (const [at, name] of names.entries()) {
+      const own = outcomes[at];
+      if (own?.status === 'fulfilled') {
+        failed.delete(name);
+        this.#unread.delete(name);
+      } else if (own?.reason instanceof ApiError && !own.reason.isUnreachable && own.reason.status !== 401) {
+        failed.set(name, own.reason);
+      }
+    }
+    if (failed.size > 0 || this.failed.size > 0) this.failed = failed;
+    this.isLoaded = this.#unread.size === 0;
   }
 
   async #read(name: string): Promise<void> {

@@ -76,6 +76,17 @@ export function absorb(totals: Map<string, Totals>, values: MetricValue[]): void
   }
 }
 
+/** Two accounts of the same counters, which only grow: each value is that of the later account. */
+export function highest(a: Map<string, Totals>, b: Map<string, Totals>): Map<string, Totals> {
+  const all = new Map([...a].map(([subject, own]) => [subject, { ...own }]));
+  for (const [subject, other] of b) {
+    const own = all.get(subject) ?? { ...ZERO };
+    for (const field of Object.keys(own) as (keyof Totals)[]) own[field] = Math.max(own[field], other[field]);
+    all.set(subject, own);
+  }
+  return all;
+}
+
 /** The sum of all volumes. */
 export function sum(totals: Map<string, Totals>, kind = 'volume:'): Totals {
   const all = { ...ZERO };

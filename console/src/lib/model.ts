@@ -1,7 +1,8 @@
 // What the pages show, made of the daemon's resources. Pure.
 
+import { time } from './format';
 import type {
-  Chassis, Connection, Drive, DriveState, Health, Job, Manager, Pool, Slot,
+  Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, ServiceConditions, Slot,
 } from './redfish';
 
 /** How something is, for its colour and its shape. The word says the same. */
@@ -202,13 +203,60 @@ export function worst(tones: Tone[]): Tone {
   return tones.reduce<Tone>((worst, tone) => (RANK[tone] < RANK[worst] ? tone : worst), 'good');
 }
 
-/** How the whole is, and why. */
+/** An alarm of the daemon. */
+export interface Alarm extends Trouble {
+  word: string;
+  since: string | null;
+  /** What it is acknowledged by; none where the daemon keeps no list. */
+  id: string | null;
+  /** Who acknowledged it, and when. */
+  seen: string;
+}
+
+/** What the daemon raised, the gravest first. */
+export function alarms(conditions: Condition[], alerts: ServiceConditions | null): Alarm[] {
+  const kept = alerts?.Oem?.Palisade?.Alerts ?? [];
+  const all = conditions.map((own, at): Alarm => {
+    const word = health(own.Severity);
+    const who = kept[at]?.AcknowledgedBy;
+    return {
+      tone: word.tone,
+      word: word.text,
+      what: own.Message ?? own.MessageId ?? '',
+      action: own.Resolution ?? '',
+      page: pageOf(own.OriginOfCondition?.['@odata.id']),
+      since: own.Timestamp ?? null,
+      id: kept[at]?.Id ?? null,
+      seen: who ? `acknowledged by ${who}, ${time(kept[at]?.AcknowledgedTime)}` : '',
+    };
+  });
+  return all.sort((a, b) => RANK[a.tone] - RANK[b.tone]);
+}
+
+/** How the whole is, and why: what the daemon raised, and what its resources say of themselves. */
 export function verdict(
   pools: Pool[],
   all: DriveView[],
   connections: Connection[],
   manager: Manager | null,
+  raised: Trouble[] = [],
 ): { word: Word; reasons: Trouble[] } {
+  const own = troubles(pools, all, connections);
+  // What is raised of something says it in better words.
+  const told = new Set(raised.map((one) => one.page));
+  const reasons = [...raised, ...own.filter((one) => !told.has(one.page))];
+  reasons.sort((a, b) => RANK[a.tone] - RANK[b.tone]);
+  const next = manager?.Oem?.Palisade?.Next ?? [];
+  if (reasons.length === 0 && next.length > 0) {
+    return { word: { text: 'All data is well', tone: 'good' }, reasons };
+  }
+  const tone = worst(reasons.map((one) => one.tone));
+  const text = { bad: 'Critical', warn: 'Needs attention' }[tone as string] ?? 'All is well';
+  return { word: { text, tone }, reasons };
+}
+
+/** What arrays, drives and exports say is wrong with them. */
+function troubles(pools: Pool[], all: DriveView[], connections: Connection[]): Trouble[] {
   const reasons: Trouble[] = [];
   for (const pool of pools) {
     const own = pool.Oem.Palisade;
@@ -245,14 +293,7 @@ export function verdict(
     const what = `Export ${connection.Name} of ${own.Array}/${own.Volume} is not served`;
     reasons.push({ tone: 'warn', what: own.Problem ? `${what}: ${own.Problem}` : what, action: '', page: '/exports' });
   }
-  const next = manager?.Oem?.Palisade?.Next ?? [];
-  const tone = worst(reasons.map((own) => own.tone));
-  const text = { bad: 'Critical', warn: 'Needs attention' }[tone as string] ?? 'All is well';
-  reasons.sort((a, b) => RANK[a.tone] - RANK[b.tone]);
-  if (reasons.length === 0 && next.length > 0) {
-    return { word: { text: 'All data is well', tone: 'good' }, reasons };
-  }
-  return { word: { text, tone }, reasons };
+  return reasons;
 }
 
 /** Bytes that arrays offer, that volumes take, and that free drives hold. */
@@ -303,17 +344,22 @@ export function levels(n: number): { level: string; name: string; share: number;
   return all.filter((own) => own.fits).map(({ fits: _, ...own }) => own);
 }
 
-/** The command that connects a host to an export; none where the export has no subsystem. */
-export function connectLine(connection: Connection, host?: string): string | null {
+/** What connects hosts to an export: a line for each address, and for each host where only some may
+ * connect; none where the export has no subsystem. `here` is an address of the daemon's machine,
+ * for where it listens on all that there are. */
+export function connectLines(connection: Connection, here: string): string[] {
   const own = connection.Oem.Palisade;
-  if (!own.Subsystem) return null;
-  const listener = (own.Advertise?.[0] ?? own.Listeners[0]) || '';
-  const at = listener.lastIndexOf(':');
-  if (at < 0) return null;
-  const address = listener.slice(0, at).replace(/^\[|\]$/g, '');
-  const name = host ?? own.Hosts?.[0];
-  const line = `nvme connect -t tcp -a ${address} -s ${listener.slice(at + 1)} -n ${own.Subsystem}`;
-  return name ? `${line} -q ${name}` : line;
+  if (!own.Subsystem) return [];
+  const told = own.Advertise?.length ? own.Advertise : own.Listeners;
+  const lines = told.flatMap((listener) => {
+    const at = listener.lastIndexOf(':');
+    if (at < 0) return [];
+    const bare = listener.slice(0, at).replace(/^\[|\]$/g, '');
+    const address = /^(0\.0\.0\.0|[0:]+)$/.test(bare) ? here.replace(/^\[|\]$/g, '') : bare;
+    return [`nvme connect -t tcp -a ${address} -s ${listener.slice(at + 1)} -n ${own.Subsystem}`];
+  });
+  const hosts = own.AnyHost ? [] : (own.Hosts ?? []);
+  return hosts.length === 0 ? lines : hosts.flatMap((host) => lines.map((line) => `${line} -q ${host}`));
 }
 
 /** Which of the things held change with a resource: names of the store's collections. */

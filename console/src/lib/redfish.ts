@@ -26,7 +26,6 @@ export interface Condition {
 
 export interface Status {
   Health?: Health | null;
-  HealthRollup?: Health | null;
   State?: string | null;
   Conditions?: Condition[];
 }
@@ -55,7 +54,6 @@ export interface Unreadable {
 
 export interface Pool extends Resource {
   Capacity?: { Data?: { AllocatedBytes?: number; ConsumedBytes?: number } };
-  SupportedRAIDTypes?: string[];
   Actions?: { Oem?: Record<string, { target: string }> };
   Oem: {
     Palisade: {
@@ -145,7 +143,6 @@ export interface DriveMetrics extends Resource {
 export interface Volume extends Resource {
   CapacityBytes: number;
   BlockSizeBytes?: number;
-  RAIDType?: string;
   Connections?: Ref[];
   Actions?: Record<string, { target: string }>;
   Links?: { ProvidingStoragePool?: Ref };
@@ -169,7 +166,7 @@ export interface Connection extends Resource {
       URI: string;
       Serving: boolean;
       Problem?: string;
-      Connected?: { Host?: string; Controller: number; Queues: number; Address?: string }[];
+      Connected?: { Host?: string; Controller: number; Queues: number }[];
     };
   };
 }
@@ -271,7 +268,7 @@ export interface Port extends Resource {
   FullDuplex?: boolean;
   MTUSize?: number;
   MACAddress?: string;
-  IPv4Addresses?: { Address?: string }[];
+  IPv4Addresses?: { Address?: string; SubnetMask?: string }[];
   IPv6Addresses?: { Address?: string; PrefixLength?: number }[];
 }
 

@@ -1,5 +1,7 @@
 // Which page is shown: the path of the address bar, without loading anything.
 
+import { tick } from 'svelte';
+
 class Router {
   path = $state(location.pathname);
 
@@ -8,10 +10,12 @@ class Router {
     addEventListener('click', (event) => this.#clicked(event));
   }
 
-  go(path: string): void {
-    if (path !== location.pathname) history.pushState(null, '', path);
+  /** To a page, and to a part of it. */
+  go(path: string, hash = ''): void {
+    if (path !== location.pathname) history.pushState(null, '', path + hash);
     this.path = path;
     window.scrollTo(0, 0);
+    if (hash) void tick().then(() => document.getElementById(decodeURIComponent(hash.slice(1)))?.scrollIntoView());
   }
 
   /** The parts of the path, decoded: `/drives/a%20b` is `drives`, `a b`. */
@@ -30,9 +34,10 @@ class Router {
     if (!link || event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     if (link.origin !== location.origin || link.target || link.hasAttribute('download')) return;
-    if (link.pathname.startsWith('/redfish') || link.hash) return;
+    // Within a page the browser goes to its part.
+    if (link.pathname.startsWith('/redfish') || (link.hash && link.pathname === location.pathname)) return;
     event.preventDefault();
-    this.go(link.pathname);
+    this.go(link.pathname, link.hash);
   }
 }
 
