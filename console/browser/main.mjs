@@ -19,9 +19,10 @@ import { LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
+import { everyValueIsOnItsPage } from './values.mjs';
 
 const TREE = new URL('../../crates/drives/tests/trees/shelf.tree', import.meta.url);
-const TESTS = { ...pages, ...flow, ...connection };
+const TESTS = { ...pages, everyValueIsOnItsPage, ...flow, ...connection };
 
 const [what, folder, ...rest] = process.argv.slice(2);
 const isElsewhere = /^https?:/.test(what);

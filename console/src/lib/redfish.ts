@@ -163,6 +163,7 @@ export interface Connection extends Resource {
       AnyHost?: boolean;
       Subsystem?: string;
       NSID?: number;
+      NGUID?: string;
       URI: string;
       Serving: boolean;
       Problem?: string;
@@ -254,6 +255,7 @@ export interface Sensor extends Resource {
 }
 
 export interface Fan extends Resource {
+  Oem?: { Palisade?: { LeastRPM?: number } };
   SpeedPercent?: { Reading?: number; SpeedRPM?: number };
 }
 

@@ -1,0 +1,212 @@
+// Each value that the daemon tells of a thing is on the page of that thing. What the pages read is
+// kept at the first answer, so that values and pages are of one moment.
+import assert from 'node:assert/strict';
+
+/** Keys of how the interface itself works. */
+const PLUMBING = /@|^(Links|Actions|Id|Identifiers|Redundancy|ReadingType)$/;
+
+/** What no page tells of anything, and why. */
+const LEFT = [
+  [/(^|\.)MessageId$|^EventId$|^EntryType$|^Originator|^OemRecordFormat$|^Persistency$|^Name$|\.Name$|^Resolution$/, 'the message says it to people'],
+  [/^Status\.State$|HealthRollup$/, 'a state of the thing itself is told by its own word'],
+  [/^(ConnectionType|ProvisioningPolicy|SupportedProvisioningPolicies\[\]|VolumeUsage|JobType|SessionType|AccountTypes\[\])$/, 'it is the same everywhere'],
+];
+
+/** The page of each kind of resource; what of it the page tells in other words, by path: which; and what
+ * it leaves to other pages, with where that is. */
+const KINDS = [
+  {
+    of: '/Chassis/local/Drives?',
+    page: (own) => `/drives/${encodeURIComponent(own.Id)}`,
+    words: {
+      'Oem.Palisade.IsFile': (is) => (is ? 'a file' : ''),
+      'Oem.Palisade.State': (state, own) => ({ InUse: 'slot', Free: 'free', Found: 'of a stopped array', Failed: 'failed' })[state] ?? own.State,
+    },
+    left: [/^Oem\.Palisade\.Hardware\.Health$/],
+  },
+  {
+    of: '/StoragePools?',
+    page: (own) => `/arrays/${encodeURIComponent(own.Id)}`,
+    words: {
+      'Oem.Palisade.CrashSafe': (is) => (is ? 'starts by itself' : 'has to be started by hand'),
+      'Oem.Palisade.Unclean': (is) => (is ? 'unclean' : ''),
+      'Oem.Palisade.Slots[].Quarantined': () => '',
+      'SupportedRAIDTypes[]': (type) => type.replace('RAID', 'RAID '),
+      RemainingCapacityPercent: () => 'Free',
+    },
+    // Rates are on the pages of drives; the health is the state's.
+    left: [/DriveRequests\[\]/, /^Status\.(Health|Conditions\[\]\.(Severity|Timestamp))$/],
+  },
+  {
+    of: '/Volumes?',
+    page: () => '/volumes',
+    // They are the array's, and on its page.
+    left: [/^(RAIDType|StripSizeBytes|BlockSizeBytes)$/],
+  },
+  {
+    of: '/Connections?',
+    page: () => '/exports',
+    words: {
+      'Oem.Palisade.AnyHost': (is) => (is ? 'any host' : ''),
+      'Oem.Palisade.Serving': (is) => (is ? 'served' : 'not served'),
+    },
+    // The line that connects says the same as the address of a namespace; all exports may be written.
+    left: [/Oem\.Palisade\.URI$/, /^VolumeInfo/, /^Status\.Health$/],
+  },
+  {
+    of: '/Jobs?',
+    page: () => '/jobs',
+    words: { 'Oem.Palisade.Waiting': (is) => (is ? 'waits' : '') },
+    // The word of how it ended stands for them; it begins when it is made.
+    left: [/^(JobState|JobStatus|CreationTime|Oem\.Palisade\.State)$/],
+  },
+  { of: '/Events/Entries?', page: () => '/events' },
+  {
+    of: '/Audit/Entries?',
+    page: () => '/audit',
+    words: { 'Oem.Palisade.Result': (result) => ({ Ok: 'done', Intent: 'begins' })[result] ?? result },
+    // Lines stand in their order, and the chain is verified as a whole; who, from where, what and
+    // the result are the message, and what was asked for is told where there is no better word.
+    left: [/^Message$|^Severity$|^OriginAddress$|^Oem\.Palisade\.(Of|Number|Request)$/],
+  },
+  { of: '/Chassis?', page: () => '/shelf', left: [/^PowerState$|^ChassisType$/] },
+  {
+    of: '/Sensors?',
+    page: () => '/shelf',
+    words: { ReadingUnits: (unit) => ({ Cel: '°C' })[unit] ?? unit },
+  },
+  { of: '/Fans?', page: () => '/shelf' },
+  { of: '/PowerSupplies?', page: () => '/shelf', words: { LineInputStatus: (is) => (is === 'LossOfInput' ? 'no input' : 'OK') } },
+  {
+    of: '/EthernetInterfaces?',
+    page: () => '/ports',
+    words: {
+      FullDuplex: (is) => (is ? '' : 'half duplex'),
+      InterfaceEnabled: (is) => (is ? '' : 'off'),
+      LinkStatus: (status) => (status === 'LinkUp' ? 'link' : 'no link'),
+      SpeedMbps: (speed) => `${speed / 1000} Gbit/s`,
+      'IPv4Addresses[].SubnetMask': (mask) => `/${mask.split('.').reduce((sum, part) => sum + Number(part).toString(2).replaceAll('0', '').length, 0)}`,
+    },
+    left: [/^Status\.Health$/],
+  },
+  { of: '/ServiceConditions', page: () => '/alerts', left: [/^Oem\.Palisade\.Alerts\[\]\.Resource$/] },
+  {
+    of: '/Accounts?',
+    page: () => '/accounts',
+    words: {
+      Enabled: (is) => (is ? 'enabled' : 'disabled'),
+      Locked: (is) => (is ? 'has to wait' : ''),
+      PasswordChangeRequired: (is) => (is ? 'needs a new password' : ''),
+    },
+    // It only makes another ETag of another password.
+    left: [/PasswordGeneration$/],
+  },
+  { of: '/Sessions?', page: () => '/accounts' },
+];
+
+const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+const DECIMAL = ['', 'k', 'M', 'G', 'T'];
+
+/** A number in three digits with a unit, as pages tell sizes. */
+function scaled(value, base, units, gap) {
+  let [size, unit] = [value, 0];
+  while (Math.abs(size) >= base && unit < units.length - 1) [size, unit] = [size / base, unit + 1];
+  const digits = size >= 100 || Number.isInteger(size) ? 0 : size >= 10 ? 1 : 2;
+  return `${Number(size.toFixed(digits))}${unit === 0 && units[0] === '' ? '' : gap}${units[unit]}`;
+}
+
+const two = (value) => String(value).padStart(2, '0');
+
+/** The forms in which a page may show a value. */
+function forms(value) {
+  if (typeof value === 'number') {
+    const sizes = [scaled(value, 1024, BINARY, ' '), scaled(value, 1000, DECIMAL, ' '), scaled(value, 1000, DECIMAL, '')];
+    return [String(value), value.toLocaleString('en'), ...sizes];
+  }
+  const text = String(value);
+  if (/^\d{4}-\d\d-\d\dT/.test(text)) {
+    const at = new Date(text);
+    const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+    return [`${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`, text];
+  }
+  // A word of the interface is one of people: InSync, in sync.
+  return [text, text.replace(/([a-z])([A-Z])/g, '$1 $2')];
+}
+
+/** The leaves of an object: their paths and values. */
+function leaves(value, path = '') {
+  if (value === null || value === '' || value === undefined) return [];
+  if (Array.isArray(value)) return value.flatMap((own) => leaves(own, `${path}[]`));
+  if (typeof value !== 'object') return [[path, value]];
+  return Object.entries(value)
+    .filter(([key]) => !PLUMBING.test(key))
+    .flatMap(([key, own]) => leaves(own, path === '' ? key : `${path}.${key}`));
+}
+
+/** What people see and hear of a page. */
+function text(tab) {
+  return tab.page.evaluate(() => {
+    const told = ['title', 'aria-label', 'alt', 'href', 'datetime'];
+    const named = [...document.querySelectorAll('main *')].flatMap((node) => told.map((name) => node.getAttribute(name) ?? ''));
+    return [document.querySelector('main').textContent, ...named].join('\n').toLowerCase();
+  });
+}
+
+/** Whether a page tells a value of a resource. */
+function isTold(shown, kind, own, path, value) {
+  const left = [...LEFT.map(([pattern]) => pattern), ...(kind.left ?? [])];
+  if (left.some((pattern) => pattern.test(path))) return true;
+  const word = kind.words?.[path];
+  const all = word ? [word(value, own)] : forms(value);
+  return all.some((form) => shown.includes(form.toLowerCase()));
+}
+
+/** Answers what is read with the first answer to it, from now on: pages and values are of one moment. */
+async function record(tab) {
+  const kept = new Map();
+  await tab.page.context().route('**/redfish/v1/**', async (route) => {
+    const asked = route.request();
+    if (asked.method() !== 'GET' || asked.url().includes('/SSE')) return route.continue();
+    if (!kept.has(asked.url())) {
+      const answer = await route.fetch();
+      kept.set(asked.url(), { status: answer.status(), headers: answer.headers(), body: await answer.text() });
+    }
+    return route.fulfill(kept.get(asked.url()));
+  });
+  return kept;
+}
+
+/** Pages that read what no other shows. */
+const ALONE = ['/accounts', '/audit'];
+
+/** Goes to a page; it has all that it shows. */
+async function seen(tab, at) {
+  await tab.go(at);
+  if (ALONE.includes(at)) await tab.page.locator('main tbody').last().locator('tr').first().waitFor();
+}
+
+export async function everyValueIsOnItsPage(world) {
+  const tab = await world.tab();
+  const kept = await record(tab);
+  await tab.logIn(world.users.Administrator);
+  // What only their pages read is recorded, too.
+  for (const at of ALONE) await seen(tab, at);
+  const shown = new Map();
+  let many = 0;
+  for (const kind of KINDS) {
+    const found = [...kept].filter(([url]) => url.includes(kind.of));
+    assert(found.length > 0, `nothing is told of ${kind.of}`);
+    for (const own of found.flatMap(([, { body }]) => JSON.parse(body).Members ?? [JSON.parse(body)])) {
+      const at = kind.page(own);
+      if (!shown.has(at)) {
+        await seen(tab, at);
+        shown.set(at, await text(tab));
+      }
+      for (const [path, value] of leaves(own)) {
+        many += 1;
+        if (!isTold(shown.get(at), kind, own, path, value)) tab.note(`${kind.of} ${own.Id}: ${path} is not told: ${value}`);
+      }
+    }
+  }
+  assert(many > 1000, `${many} values are many`);
+}
