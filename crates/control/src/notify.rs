@@ -1,9 +1,9 @@
 //! What the service manager is told: `Type=notify` and `WatchdogSec=` of a unit (sd_notify(3)).
 //!
-//! States: starting (the start takes as long as its drives do: the manager is asked for more time)
-//! → ready ⇄ reloading → stopping. Each transition is a message. One that finds no room, as the
-//! manager has not read what came before, is *owed*: it is tried again every [`AGAIN`] until it is
-//! sent. The daemon goes on meanwhile, and so more than one may be owed:
+//! States: starting → ready ⇄ reloading → stopping. A start and a stop take as long as their drives
+//! do: the manager is asked for more time. Each transition is a message. One that finds no room, as
+//! the manager has not read what came before, is *owed*: it is tried again every [`AGAIN`] until it
+//! is sent. The daemon goes on meanwhile, and so more than one may be owed:
 //!
 //! - The end of the start, the begin of a reload and its end are sent in this order. A manager that
 //!   waits for a reload waits for both of its messages.
@@ -21,6 +21,9 @@
 //!   noticed where the manager watches, while a drive that does not answer keeps no core from
 //!   turning. A beat that finds no room is not owed: the next turn is taken after [`AGAIN`]. What
 //!   is owed needs no turn: it tells what was, not that threads turn now.
+//! - More time is asked for with a beat only. So a stop in which a thread hangs ends by the
+//!   manager's own limit; and one in which all threads turn, but which does not end, [`STOPS`]
+//!   after it began. Then the manager kills the daemon.
 
 use crate::lock::lock;
 use rustix::time::{ClockId, clock_gettime};
@@ -30,7 +33,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -40,8 +43,13 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// How often more time is asked for where the manager does not watch.
 const ASKS: Duration = Duration::from_secs(10);
 
-/// How many beats may be missing while the daemon starts.
+/// How many beats may be missing while the daemon starts or stops.
 const MISSING: u32 = 6;
+
+/// How long a stop may go on and ask for more time. Half an hour after a machine began to shut down
+/// systemd turns it off, whatever runs (`JobTimeoutSec=` of its poweroff.target): a stop that hangs
+/// ends earlier, so that other services are stopped in order.
+const STOPS: Duration = Duration::from_secs(15 * 60);
 
 /// The end of the start.
 const SERVING: &str = "READY=1\nSTATUS=Serving";
@@ -60,6 +68,21 @@ struct Course {
     phase: Phase,
     /// What the manager is still to be told of phases, in their order.
     owed: VecDeque<String>,
+    /// When the stop began.
+    stops_since: Option<Instant>,
+}
+
+impl Course {
+    /// What takes time that the manager is asked for; none if nothing does.
+    fn prolonged(&self, now: Instant) -> Option<&'static str> {
+        match (self.phase, self.stops_since) {
+            (Phase::Starting, _) => Some("Starting arrays"),
+            (Phase::Stopping, Some(since)) if now.duration_since(since) < STOPS => {
+                Some("Stopping arrays")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The manager of this service, if there is one.
@@ -71,6 +94,8 @@ pub struct Service {
     course: Mutex<Course>,
     /// Something is owed.
     owes: Notify,
+    /// A stop began, which is to ask for time with the next turn.
+    stops: Notify,
 }
 
 impl Service {
@@ -97,8 +122,9 @@ impl Service {
         });
         // Half of the time: a beat that is late is still in time.
         let beats = watchdog.filter(|time| !time.is_zero()).map(|time| time / 2);
-        let course = Course { phase: Phase::Starting, owed: VecDeque::new() };
-        Self { to, beats, course: Mutex::new(course), owes: Notify::new() }
+        let course = Course { phase: Phase::Starting, owed: VecDeque::new(), stops_since: None };
+        let (owes, stops) = (Notify::new(), Notify::new());
+        Self { to, beats, course: Mutex::new(course), owes, stops }
     }
 
     /// Sends a message; whether there was room for it. Where there is no manager there always is.
@@ -124,7 +150,11 @@ impl Service {
         course.phase = to;
         match to {
             Phase::Reloading => course.owed.retain(|owed| owed == SERVING),
-            Phase::Stopping => course.owed.clear(),
+            Phase::Stopping => {
+                course.owed.clear();
+                course.stops_since = Some(Instant::now());
+                self.stops.notify_one();
+            }
             Phase::Starting | Phase::Ready => {}
         }
         course.owed.push_back(text.to_owned());
@@ -169,7 +199,10 @@ impl Service {
         let every = self.beats.unwrap_or(ASKS);
         loop {
             let is_unheard = turn().await && !self.beat(every);
-            sleep(if is_unheard { AGAIN.min(every) } else { every }).await;
+            tokio::select! {
+                () = sleep(if is_unheard { AGAIN.min(every) } else { every }) => {}
+                () = self.stops.notified() => {}
+            }
         }
     }
 
@@ -187,11 +220,9 @@ impl Service {
         if self.beats.is_some() && !self.tell("WATCHDOG=1") {
             return false;
         }
-        if lock(&self.course).phase != Phase::Starting {
-            return true;
-        }
+        let Some(status) = lock(&self.course).prolonged(Instant::now()) else { return true };
         let more = every.max(ASKS).saturating_mul(MISSING).as_micros();
-        self.tell(&format!("EXTEND_TIMEOUT_USEC={more}\nSTATUS=Starting arrays"))
+        self.tell(&format!("EXTEND_TIMEOUT_USEC={more}\nSTATUS={status}"))
     }
 }
 
@@ -391,6 +422,22 @@ mod tests {
         });
         assert!(is_told, "{turns:?} turns");
         assert_eq!(turns.get(), 2);
+    }
+
+    #[test]
+    fn a_stop_asks_for_time_with_each_turn_but_not_for_ever() {
+        let (manager, service) = Manager::new(None);
+        service.ready();
+        service.stopping();
+        manager.told();
+        assert!(service.beat(ASKS));
+        let told = manager.told();
+        assert_eq!(told, ["EXTEND_TIMEOUT_USEC=60000000\nSTATUS=Stopping arrays"]);
+        let course = lock(&service.course);
+        let since = course.stops_since.expect("it stops");
+        let at = |more: Duration| course.prolonged(since + more);
+        assert_eq!(at(STOPS - Duration::from_secs(1)), Some("Stopping arrays"));
+        assert_eq!(at(STOPS), None);
     }
 
     #[test]

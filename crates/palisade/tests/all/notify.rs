@@ -3,9 +3,11 @@
 //! Such a socket holds few messages, and what finds no room may come late: a thread takes them as
 //! they come, so that a busy machine loses none.
 
-use crate::common::LIMIT;
 use crate::common::place::{Daemon, Place};
+use crate::common::{LIMIT, program, run};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::OpenOptions;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
@@ -80,10 +82,34 @@ fn a_service_manager_is_told_of_each_phase_and_of_each_beat() {
     manager.wait("STOPPING=1");
     daemon.wait();
     let all = manager.all();
-    // A start that is quicker than the first turn of the cores needs no more time.
+    // A start or a stop that is quicker than the first turn of the cores needs no more time.
     let is_beat = |text: &str| text == "WATCHDOG=1" || text.starts_with("EXTEND_TIMEOUT_USEC=");
     let phases = all.iter().filter(|text| !is_beat(text));
     let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
     let phases: Vec<String> = phases.map(first).collect();
     assert_eq!(phases, ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"], "{all:?}");
+}
+
+#[test]
+fn a_stop_asks_for_time_until_all_is_written() {
+    let mut place = Place::new("notify-stop", 16);
+    let state = place.file("state");
+    place.more = format!("state = {}\n", Value::from(state.to_string_lossy()));
+    let path = place.file("notify");
+    let mut manager = Manager::at(&path);
+    // A beat each hour: only the stop itself leads to another.
+    let by = ["env", &format!("NOTIFY_SOCKET={}", path.display()), "WATCHDOG_USEC=7200000000"];
+    let daemon = Daemon::start_by(&place, 2, &by, &[]);
+    manager.wait("READY=1");
+    // What is written last waits for a reader.
+    let last =
+        ["health.json.new", "alerts.json.new", "history.bin.new"].map(|name| state.join(name));
+    run(program("mkfifo").args(&last));
+    daemon.tell_to_stop();
+    manager.wait("STOPPING=1");
+    let asked = manager.wait("EXTEND_TIMEOUT_USEC=");
+    assert!(asked.ends_with("\nSTATUS=Stopping arrays"), "{asked}");
+    let open = |path| OpenOptions::new().read(true).write(true).open(path);
+    let _readers = last.map(|path| open(path).ok());
+    daemon.wait();
 }
