@@ -105,7 +105,9 @@ def pages(package):
 
 
 def verify(package):
-    """systemd takes the unit as it is"""
+    """systemd takes the unit as it is, and starts it again however often it failed"""
+    limit = package.unit.words("StartLimitIntervalSec")
+    claim(limit == ["0"], f"given up after some starts in {limit} s")
     with tempfile.TemporaryDirectory() as place:
         own = pathlib.Path(place) / "palisade.service"
         program = package.files / "usr/bin/palisade"
