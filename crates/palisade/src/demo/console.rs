@@ -22,6 +22,7 @@ use crate::client::{Asked, Client};
 use crate::logins::Login;
 use crate::output::Problem;
 use crate::remote::{self, Url};
+use control::chance;
 use hyper::StatusCode;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -181,11 +182,7 @@ fn make_volumes(daemon: &Daemon) -> Result<u64, DemoError> {
 
 /// A new password.
 fn password() -> std::io::Result<String> {
-    let mut bytes = [0; PASSWORD_LETTERS];
-    let mut done = 0;
-    while done < bytes.len() {
-        done += rustix::rand::getrandom(&mut bytes[done..], rustix::rand::GetRandomFlags::empty())?;
-    }
+    let bytes = chance::bytes::<PASSWORD_LETTERS>()?;
     Ok(bytes.map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()])).iter().collect())
 }
 
