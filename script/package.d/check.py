@@ -105,7 +105,9 @@ def pages(package):
 
 
 def verify(package):
-    """systemd takes the unit as it is"""
+    """systemd takes the unit as it is, and starts it again however often it failed"""
+    limit = package.unit.words("StartLimitIntervalSec")
+    claim(limit == ["0"], f"given up after some starts in {limit} s")
     with tempfile.TemporaryDirectory() as place:
         own = pathlib.Path(place) / "palisade.service"
         program = package.files / "usr/bin/palisade"
@@ -134,11 +136,14 @@ def security(package):
 
 def scripts(package):
     """what runs at installation is plain shell, and a purge knows every file of the daemon"""
-    for name in ("postinst", "prerm", "postrm"):
+    for name in ("preinst", "postinst", "prerm", "postrm"):
         run("sh", "-n", package.files / "DEBIAN" / name)
     run("bash", "-n", package.files / "usr/share/bash-completion/completions/palisade")
-
-
+    for name, action in (("postinst", "start"), ("prerm", "stop")):
+        text = (package.files / "DEBIAN" / name).read_text()
+        invoked = re.findall(r"deb-systemd-invoke (\S+) (\S+)", text)
+        # Not also by debhelper, which would start it at each upgrade.
+        claim(invoked == [(action, "palisade.service")], f"{name} invokes {invoked}")
     own = re.search(r"const FILES: .*?\];", STATE.read_text(), re.DOTALL)[0]
     names = re.findall(r"^    ([A-Z_]+),$", own, re.MULTILINE)
     files = [re.search(rf'const {name}: &str = "(.*)"', STATE.read_text())[1] for name in names]

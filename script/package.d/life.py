@@ -2,7 +2,11 @@
 
 Steps, each of which needs those before it: installed → run as its unit says, under its user, with
 a manager that stands in for systemd: it takes what the daemon says on `NOTIFY_SOCKET` → upgraded
-while it runs → removed → purged. Its drives are files; they are compared at the end.
+while it runs → removed → installed again → removed → purged. Its drives are files; they are
+compared at the end.
+
+Programs stand in for systemd's and udev's, which the package's scripts call: each notes how it was
+called, so that it is known when the daemon would be started and stopped.
 """
 
 import contextlib
@@ -24,6 +28,12 @@ from tree import Tree
 PATIENCE = 60
 CONFIG = "etc/palisade/palisade.toml"
 DRIVES, DRIVE_BYTES = 4, 64 << 20
+# What stands in for programs that are not there, and where it notes its calls.
+STAND_INS = ("deb-systemd-invoke", "systemctl", "udevadm")
+NOTES = "tmp/called"
+STAND_IN = f"""#!/bin/sh
+echo "${{0##*/}} $*" >>/{NOTES}
+"""
 # The first is the manager's. The second, refused, leaves the socket to the daemon's own group,
 # which is the one that it is to have.
 REFUSED = {"execve", "fchownat"}
@@ -152,6 +162,7 @@ class Life:
             yield self.calls
             yield self.upgraded
             yield self.removed
+            yield self.again
             yield self.purged
         finally:
             if self.service:
@@ -162,11 +173,50 @@ class Life:
     def made(self):
         """a Debian is there"""
         self.tree = Tree(self.place, self.folder)
+        for name in STAND_INS:
+            program = self.tree.path / "usr/sbin" / name
+            program.write_text(STAND_IN)
+            program.chmod(0o755)
+        # They are asked where the real ones would run.
+        (self.tree.path / "run/systemd/system").mkdir(parents=True)
+        (self.tree.path / "run/udev").mkdir()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+            control.bind(str(self.tree.path / "run/udev/control"))
         self.before = self.tree.names()
 
+    def called(self):
+        """What the package's scripts called since the last time."""
+        notes = self.tree.path / NOTES
+        text = notes.read_text() if notes.exists() else ""
+        notes.unlink(missing_ok=True)
+        return text.splitlines()
+
+    def started(self):
+        """It must have been started, as systemd knows it, with its devices as udev's rules say."""
+        called = self.called()
+        wanted = (
+            "udevadm control --reload",
+            "udevadm trigger ",
+            "udevadm settle",
+            "systemctl --system daemon-reload",
+            "deb-systemd-invoke start palisade.service",
+        )
+        places = [[at for at, line in enumerate(called) if line.startswith(w)] for w in wanted]
+        one_each = [at for own in places for at in own]
+        claim(len(one_each) == len(wanted) and one_each == sorted(one_each), f"called: {called}")
+
+    def invoked(self):
+        """What was to be started or stopped."""
+        called = self.called()
+        invoked = [line for line in called if line.startswith("deb-systemd-invoke ")]
+        others = ("start", "stop", "restart", "try-restart", "reload-or-restart")
+        asked = [line for line in called if line.startswith("systemctl ")]
+        return invoked + [line for line in asked if not set(others).isdisjoint(line.split())]
+
     def installed(self):
-        """it is installed, with its user, and enabled"""
+        """it is installed, with its user, enabled, and started once its devices are its own"""
         self.tree.install(self.old)
+        self.started()
         user = self.tree.run("getent", "passwd", self.unit.one("User")).strip().split(":")
         claim(user[5:] == ["/var/lib/palisade", "/usr/sbin/nologin"], f"{user}")
         wanted = self.tree.path / "etc/systemd/system/multi-user.target.wants/palisade.service"
@@ -264,18 +314,19 @@ class Life:
         print(f"  {len(made)} calls")
 
     def upgraded(self):
-        """it is upgraded while it runs: the daemon goes on, and the configuration is kept"""
+        """an upgrade starts and stops nothing, and keeps the configuration"""
         self.service = Service(self.unit, self.tree, self.place / "daemon.log")
         self.service.manager.wait("READY=1")
         daemon = self.service.pid()
         config = self.tree.path / CONFIG
         text = config.read_text()
+        self.called()
         self.tree.install(self.new)
+        invoked = self.invoked()
+        claim(not invoked, f"an upgrade started or stopped something: {invoked}")
         claim(config.read_text() == text, "the configuration was changed")
         claim(config.with_name("palisade.toml.dpkg-dist").exists(), "the new one is not there")
         claim(self.service.pid() == daemon, "the daemon was stopped")
-        prerm = (self.tree.path / "var/lib/dpkg/info/palisade.prerm").read_text()
-        claim(re.search(r'"\$1" = remove .*\n.*stop', prerm), f"who stops it: {prerm}")
         self.compare()
         self.service.stop()
         self.service = Service(self.unit, self.tree, self.place / "daemon.log")
@@ -288,13 +339,26 @@ class Life:
         return [digest(file) for file in sorted((self.tree.path / "srv/drives").iterdir())]
 
     def removed(self):
-        """removed, it leaves its configuration, its state and the drives"""
+        """removed, it is stopped, and leaves its configuration, its state and the drives"""
         drives = self.digests()
+        self.called()
         self.tree.run("dpkg", "--remove", "palisade")
+        invoked = self.invoked()
+        claim(invoked == ["deb-systemd-invoke stop palisade.service"], f"invoked: {invoked}")
         claim(not (self.tree.path / "usr/bin/palisade").exists(), "the program is there")
         for name in (CONFIG, "var/lib/palisade"):
             claim((self.tree.path / name).exists(), f"{name} is gone")
         claim(self.digests() == drives, "drives were changed")
+
+    def again(self):
+        """installed again, it is started as the first time, and removed again"""
+        self.called()
+        self.tree.install(self.new)
+        self.started()
+        self.tree.install(self.new)
+        invoked = self.invoked()
+        claim(not invoked, f"the same version started or stopped something: {invoked}")
+        self.tree.run("dpkg", "--remove", "palisade")
 
     def purged(self):
         """purged, it leaves its user, the drives and foreign files, and nothing else"""
@@ -302,13 +366,18 @@ class Life:
         # The unit may write there: people may have put a drive there.
         strange = self.tree.path / "var/lib/palisade/drive.img"
         strange.touch()
+        running = self.tree.path / "run/palisade"
+        running.mkdir(exist_ok=True)
+        for name in ("palisade.sock", "foreign"):
+            (running / name).touch()
         self.tree.run("dpkg", "--purge", "palisade")
         claim(self.digests() == drives and len(drives) == DRIVES, "drives were changed")
         left = {name for name in self.tree.names() - self.before if not STAYS.match(name)}
         claim(not left, f"left: {sorted(left)}")
         own = [path.name for path in strange.parent.iterdir()]
         claim(own == ["drive.img"], f"in its state directory: {own}")
-        claim(not (self.tree.path / "run/palisade").exists(), "its runtime directory is there")
+        left = [path.name for path in running.iterdir()]
+        claim(left == ["foreign"], f"in its runtime directory: {left}")
         listed = subprocess.run(
             ["chroot", self.tree.path, "dpkg", "-s", "palisade"], capture_output=True, check=False
         )

@@ -26,7 +26,7 @@ use crate::lock::lock;
 use drives::admin::{Admin, AdminError, KernelAdmin, StandIn};
 use nvme::drive::{Controller, PowerState};
 use redfish::view::{DrivePower, DrivePowerState, Hardware};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -82,6 +82,17 @@ pub enum Unanswered {
     Unknown,
 }
 
+impl Unanswered {
+    /// What is told where this process has not the right to ask.
+    fn lacks(&self) -> Option<News> {
+        match self {
+            Self::Asked { error: AdminError::NotAllowed, .. } => Some(News::NotAllowed),
+            Self::Asked { error: AdminError::NotOpened, .. } => Some(News::NotOpened),
+            _ => None,
+        }
+    }
+}
+
 /// What a drive is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
@@ -121,12 +132,14 @@ pub struct Answer {
 }
 
 /// What is told of asking as it happens.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum News {
     /// A drive has answered, or was given up: an [`Answer`] is another.
     Answered,
-    /// This process may not ask. Told once.
+    /// This process may not ask, for want of a right. Told once.
     NotAllowed,
+    /// This process may not open a device. Told once.
+    NotOpened,
 }
 
 /// Opens a controller's device.
@@ -153,7 +166,8 @@ struct State {
     /// The device of each drive.
     drives: BTreeMap<String, PathBuf>,
     devices: BTreeMap<PathBuf, Device>,
-    is_forbidden: bool,
+    /// What was told of rights that are lacking.
+    told: BTreeSet<News>,
 }
 
 struct Inside {
@@ -357,10 +371,9 @@ impl Asking {
 
     /// Tells, once, that this process may not ask.
     fn heed(&self, problem: &Unanswered) {
-        if matches!(problem, Unanswered::Asked { error: AdminError::NotAllowed, .. })
-            && !core::mem::replace(&mut lock(&self.0.state).is_forbidden, true)
-        {
-            (self.0.tell)(News::NotAllowed);
+        let Some(news) = problem.lacks() else { return };
+        if lock(&self.0.state).told.insert(news) {
+            (self.0.tell)(news);
         }
     }
 }
@@ -485,8 +498,7 @@ impl Answer {
 
     /// Whether this process may not ask it.
     pub fn is_forbidden(&self) -> bool {
-        let problem = self.problem.as_ref();
-        matches!(problem, Some(Unanswered::Asked { error: AdminError::NotAllowed, .. }))
+        self.problem.as_ref().is_some_and(|problem| problem.lacks().is_some())
     }
 
     /// Puts what the drive told into the words of the interface. What it did not tell stays as it
@@ -545,10 +557,19 @@ fn describe_smart(smart: &nvme::smart::Smart) -> redfish::view::Smart {
 /// Says what keeps drives from being asked how they are.
 pub fn say_not_allowed() {
     runtime::say(format_args!(
-        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN, and the right \
-         to open their controllers, such as /dev/nvme0\n  give the daemon's service \
-         AmbientCapabilities=CAP_SYS_ADMIN, and its group these nodes by a rule of udev; until \
-         then only what the kernel says of drives is known"
+        "palisade: drives can't be asked for their health: that takes CAP_SYS_ADMIN\n  give the \
+         daemon's service AmbientCapabilities=CAP_SYS_ADMIN; until then only what the kernel says \
+         of drives is known"
+    ));
+}
+
+/// Says what keeps the devices of drives from being opened to ask.
+pub fn say_not_opened() {
+    runtime::say(format_args!(
+        "palisade: drives can't be asked for their health: the daemon may not open their \
+         controllers, such as /dev/nvme0\n  give its user these nodes by a rule of udev, as the \
+         Debian package does, and let its service's DeviceAllow= have them; until then only what \
+         the kernel says of drives is known"
     ));
 }
 

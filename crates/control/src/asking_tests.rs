@@ -5,6 +5,7 @@ use drives::admin::StandIn;
 use nvme::command::admin;
 use nvme::request::Request;
 use nvme::status::Status;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::task::yield_now;
 
@@ -53,7 +54,8 @@ struct Shelf {
     openings: Vec<Arc<Openings>>,
     asking: Asking,
     answered: Arc<AtomicU32>,
-    forbidden: Arc<AtomicU32>,
+    /// All that was told but answers.
+    told: Arc<Mutex<Vec<News>>>,
 }
 
 fn key(number: usize) -> String {
@@ -69,7 +71,7 @@ impl Shelf {
     fn new(count: usize) -> Self {
         let drives: Vec<StandIn> = (0..count).map(|n| StandIn::new(&format!("S{n}"))).collect();
         let openings: Vec<Arc<Openings>> = (0..count).map(|_| Arc::default()).collect();
-        let (answered, forbidden) = <(Arc<AtomicU32>, Arc<AtomicU32>)>::default();
+        let (answered, told) = <(Arc<AtomicU32>, Arc<Mutex<Vec<News>>>)>::default();
         let devices = drives.iter().cloned().zip(openings.iter().cloned()).enumerate();
         let devices: BTreeMap<PathBuf, (StandIn, Arc<Openings>)> =
             devices.map(|(number, device)| (askable(number).device, device)).collect();
@@ -77,14 +79,14 @@ impl Shelf {
             Some((drive, openings)) => Ok(Box::new(Opened::new(drive, openings)) as Box<dyn Admin>),
             None => Err(AdminError::Gone),
         };
-        let counts = (answered.clone(), forbidden.clone());
-        let asking = Asking::new(open, move |news| {
-            let counted = if news == News::Answered { &counts.0 } else { &counts.1 };
-            counted.fetch_add(1, Ordering::Relaxed);
+        let notes = (answered.clone(), told.clone());
+        let asking = Asking::new(open, move |news| match news {
+            News::Answered => drop(notes.0.fetch_add(1, Ordering::Relaxed)),
+            other => lock(&notes.1).push(other),
         });
         asking.set_times(Times { every: LONG, deadline: LONG });
         asking.set_drives((0..count).map(askable));
-        Self { drives, openings, asking, answered, forbidden }
+        Self { drives, openings, asking, answered, told }
     }
 
     fn give_up_soon(&self) {
@@ -250,20 +252,30 @@ fn drives_are_asked_again_and_again_and_new_firmware_is_seen() {
 }
 
 #[test]
-fn that_asking_is_not_allowed_is_told_once() {
-    run(3, async |shelf| {
-        for drive in &shelf.drives[..2] {
-            drive.change(|standing| standing.fails = Some(AdminError::NotAllowed));
-        }
-        for number in [2, 0, 1, 0] {
-            let problem = shelf.ask(number).await.problem;
-            let error = AdminError::NotAllowed;
-            let why = Unanswered::Asked { what: What::Controller, error };
-            assert_eq!(problem, (number < 2).then_some(why));
-        }
-        assert!(shelf.asking.set_power(&key(1), 0).await.is_err());
-        assert_eq!(shelf.forbidden.load(Ordering::Relaxed), 1);
-    });
+fn that_asking_is_not_allowed_is_told_once_for_each_reason() {
+    for (error, news) in
+        [(AdminError::NotAllowed, News::NotAllowed), (AdminError::NotOpened, News::NotOpened)]
+    {
+        run(3, async |shelf| {
+            for drive in &shelf.drives[..2] {
+                drive.change(|standing| standing.fails = Some(error));
+            }
+            for number in [2, 0, 1, 0] {
+                let answer = shelf.ask(number).await;
+                let why = Unanswered::Asked { what: What::Controller, error };
+                assert_eq!(answer.problem, (number < 2).then_some(why));
+                assert_eq!(answer.is_forbidden(), number < 2);
+            }
+            assert!(shelf.asking.set_power(&key(1), 0).await.is_err());
+            assert_eq!(*lock(&shelf.told), [news]);
+            // The other reason is another to mend.
+            let other = [AdminError::NotOpened, AdminError::NotAllowed];
+            let other = other.into_iter().find(|other| *other != error);
+            shelf.drives[2].change(|standing| standing.fails = other);
+            shelf.ask(2).await;
+            assert_eq!(lock(&shelf.told).len(), 2);
+        });
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub mod audit;
 mod body;
 mod caller;
 pub mod certificate;
-mod chance;
+pub mod chance;
 mod changes;
 mod claims;
 pub mod config;

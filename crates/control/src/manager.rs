@@ -132,6 +132,7 @@ impl Manager {
         let asking = Asking::by_kernel(move |news| match news {
             News::Answered => wake.notify_one(),
             News::NotAllowed => asking::say_not_allowed(),
+            News::NotOpened => asking::say_not_opened(),
         });
         Self {
             attend,

@@ -178,7 +178,7 @@ async fn run(
     attending.iter().for_each(JoinHandle::abort);
     retrying.abort();
     sessions.abort();
-    [turned_away, beating].iter().for_each(JoinHandle::abort);
+    turned_away.abort();
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);
@@ -187,6 +187,8 @@ async fn run(
     manager.events().finish().await;
     tasks.iter().for_each(JoinHandle::abort);
     write_last(&manager).await;
+    // Until here the stop took as long as drives and the state directory do.
+    beating.abort();
     if !cores.stop() {
         say_stuck();
     }
@@ -262,7 +264,8 @@ fn keep_sessions(manager: &Manager) -> JoinHandle<()> {
     tokio::spawn(async move { accounts.keep().await })
 }
 
-/// Tells the service manager, for as long as the daemon runs, that every thread of it does.
+/// Tells the service manager, until all is stopped and written, that every thread of the daemon
+/// turns.
 fn keep_beating(service: &Arc<Service>, data: &Data) -> JoinHandle<()> {
     let (service, data) = (service.clone(), data.clone());
     let turn = move || {

@@ -27,8 +27,11 @@ use rustix::io::Errno;
 /// Why a drive did not answer what was asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AdminError {
-    /// This process may not ask: the kernel wants `CAP_SYS_ADMIN`, and a device that it may open.
+    /// This process may not ask: the kernel wants `CAP_SYS_ADMIN`.
     NotAllowed,
+    /// This process may not open the device: its owner and mode, or the unit's `DeviceAllow=`, are
+    /// for others.
+    NotOpened,
     /// The drive is not there, or not any more.
     Gone,
     /// There is no NVMe drive.
@@ -73,6 +76,7 @@ impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAllowed => write!(f, "the kernel does not allow it without CAP_SYS_ADMIN"),
+            Self::NotOpened => write!(f, "the daemon may not open the drive's device file"),
             Self::Gone => write!(f, "the drive is gone"),
             Self::NotNvme => write!(f, "it is not an NVMe drive"),
             Self::Refused(status) => {

@@ -168,8 +168,13 @@ fn names_nvme(devices: PathBuf, device: u64) -> bool {
     place.is_ok_and(|place| is_nvme(&place).is_some())
 }
 
+/// The error of what comes before any command: there the kernel asks for no right but that to the
+/// file.
 fn of_io(error: &std::io::Error) -> AdminError {
-    AdminError::of(Errno::from_io_error(error).unwrap_or(Errno::IO))
+    match Errno::from_io_error(error) {
+        Some(Errno::ACCESS | Errno::PERM) => AdminError::NotOpened,
+        errno => AdminError::of(errno.unwrap_or(Errno::IO)),
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +211,15 @@ mod tests {
         assert_eq!(open(dir.path()), Some(AdminError::NotNvme));
         assert_eq!(open(Path::new("/dev/null")), Some(AdminError::NotNvme));
         assert_eq!(open(&dir.path().join("b")), Some(AdminError::Gone));
+    }
+
+    #[test]
+    fn a_device_file_of_others_is_told_apart_from_a_right_that_is_lacking() {
+        for errno in [Errno::ACCESS, Errno::PERM] {
+            assert_eq!(of_io(&errno.into()), AdminError::NotOpened, "{errno}");
+            assert_eq!(AdminError::of(errno), AdminError::NotAllowed, "{errno}");
+        }
+        assert_eq!(of_io(&Errno::NOENT.into()), AdminError::Gone);
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! from any.
 //!
 //! Invariants: the standard output is one line (or one object), once somebody can log in; other
-//! words go to the standard error. The password is new each time, is never an argument, and goes
-//! only to the daemon, and to who started the demo. The configuration names the port that is
-//! used, so that a daemon that is started again with it has the same page.
+//! words go to the standard error. Before that line only what the page is to show is made, which
+//! takes seconds. The port is kept for the daemon from the first moment on. The password is new
+//! each time, is never an argument, and goes only to the daemon, and to who started the demo. The
+//! configuration names the port that is used, so that a daemon that is started again with it has
+//! the same page.
 
 use super::child::{Interrupt, LOOK};
 use super::daemon::{ARRAY, Daemon};
@@ -20,16 +22,18 @@ use crate::client::{Asked, Client};
 use crate::logins::Login;
 use crate::output::Problem;
 use crate::remote::{self, Url};
+use control::chance;
 use hyper::StatusCode;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 use units::MIB;
 
 /// The account.
@@ -38,8 +42,8 @@ const USER: &str = "admin";
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Letters of a password: 100 bits.
 const PASSWORD_LETTERS: usize = 20;
-/// Longest until the page answers.
-const ANSWERS: Duration = Duration::from_secs(20);
+/// Longest until the page answers, on the busiest machine.
+const ANSWERS: Duration = Duration::from_secs(120);
 /// The volume under load, and the ones beside it: their part of the array, one of so many.
 const LOADED: &str = "demo/database";
 const PARTS: [(&str, u64); 3] = [("demo/vol", 4), (LOADED, 8), ("demo/archive", 4)];
@@ -55,7 +59,8 @@ pub fn serve(
     address: SocketAddr,
     interrupt: &Interrupt,
 ) -> Result<(), DemoError> {
-    let address = free(address)?;
+    let kept = keep(address)?;
+    let address = kept.address;
     let drives = sparse(plan, place)?;
     let mut daemon = Daemon::start(place, &more(place, address, &drives), interrupt)?;
     let mut show = Show::new(plan, place, interrupt);
@@ -69,6 +74,7 @@ pub fn serve(
     let password = password().map_err(|error| DemoError::Wrong(format!("no password: {error}")))?;
     make_account(&daemon, &password)?;
     await_page(&mut daemon, address, interrupt)?;
+    drop(kept);
     let url = format!("https://{address}/");
     if plan.json {
         let mut object = serve::object(plan, place, bytes, &ways);
@@ -85,10 +91,26 @@ pub fn serve(
     daemon.stop()
 }
 
-/// The address, with a port that is free.
-fn free(address: SocketAddr) -> Result<SocketAddr, DemoError> {
-    let bound = TcpListener::bind(address).and_then(|listener| listener.local_addr());
-    bound.map_err(|error| {
+/// An address that is kept for the daemon for as long as this lives.
+struct Kept {
+    address: SocketAddr,
+    _socket: TcpSocket,
+}
+
+/// Keeps the address, with a port that is free, by a socket that listens to nobody. The kernel
+/// gives its port to nobody who takes any, and lets the daemon listen there: like this socket, the
+/// daemon's has `SO_REUSEADDR` (socket(7)).
+fn keep(address: SocketAddr) -> Result<Kept, DemoError> {
+    let bound = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Kept { address: socket.local_addr()?, _socket: socket })
+    };
+    bound().map_err(|error: std::io::Error| {
         let what = match error.kind() {
             ErrorKind::AddrInUse => "another program listens there; choose another port, or 0",
             ErrorKind::AddrNotAvailable => "this machine does not have that address",
@@ -160,11 +182,7 @@ fn make_volumes(daemon: &Daemon) -> Result<u64, DemoError> {
 
 /// A new password.
 fn password() -> std::io::Result<String> {
-    let mut bytes = [0; PASSWORD_LETTERS];
-    let mut done = 0;
-    while done < bytes.len() {
-        done += rustix::rand::getrandom(&mut bytes[done..], rustix::rand::GetRandomFlags::empty())?;
-    }
+    let bytes = chance::bytes::<PASSWORD_LETTERS>()?;
     Ok(bytes.map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()])).iter().collect())
 }
 
@@ -236,6 +254,28 @@ mod tests {
         assert_eq!(all.len(), 8);
         let is_plain = |word: &String| word.bytes().all(|byte| LETTERS.contains(&byte));
         assert!(all.iter().all(|word| word.len() == PASSWORD_LETTERS && is_plain(word)), "{all:?}");
+    }
+
+    #[test]
+    fn a_port_is_kept_for_the_daemon() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let kept = keep("127.0.0.1:0".parse().expect("an address"));
+        let kept = kept.unwrap_or_else(|problem| panic!("{problem}"));
+        let other = || TcpSocket::new_v4().expect("a socket");
+        let refused = other().bind(kept.address).expect_err("it is kept");
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        // As the daemon does.
+        let listens = |socket: TcpSocket| {
+            socket.set_reuseaddr(true)?;
+            socket.bind(kept.address)?;
+            let _context = runtime.enter();
+            socket.listen(1)
+        };
+        let listener = listens(other()).expect("the daemon may listen there");
+        let refused = keep(kept.address).err().expect("somebody listens there").to_string();
+        assert!(refused.contains("choose another port"), "{refused}");
+        drop(listener);
     }
 
     #[test]

@@ -15,8 +15,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest that the daemon may take to start.
-const START: Duration = Duration::from_secs(20);
+/// Longest that the daemon may take to start, on the busiest machine.
+const START: Duration = Duration::from_secs(120);
 /// Longest that the daemon may take to stop.
 const STOP: Duration = Duration::from_secs(30);
 /// How often a task's progress is asked for.

@@ -9,6 +9,8 @@
 //! The protocol is NBD's (`doc/proto.md` of the NBD project): fixed newstyle, simple replies.
 
 use super::random::Random;
+use nbd::wire;
+use nbd::wire::command::{READ, WRITE};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -30,15 +32,8 @@ const BURST: (u64, u64) = (16, 4);
 /// A wave is so many bursts long.
 const WAVE: u64 = 600;
 
-const SERVER_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
-const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-const REQUEST_MAGIC: u32 = 0x2560_9513;
-const REPLY_MAGIC: u32 = 0x6744_6698;
 /// Fixed newstyle, and no zeros behind the export's flags.
-const CLIENT_FLAGS: u32 = 1 | 1 << 1;
-const EXPORT_NAME: u32 = 1;
-const READ: u16 = 0;
-const WRITE: u16 = 1;
+const CLIENT_FLAGS: u32 = (wire::FLAG_FIXED_NEWSTYLE | wire::FLAG_NO_ZEROES) as u32;
 
 /// The load; it ends when this is dropped.
 #[derive(Debug)]
@@ -104,12 +99,12 @@ fn attach<'a>(socket: &Path, name: &str, end: &'a AtomicBool) -> Result<Attached
     let greeting: [u8; 18] = own.take()?;
     let [server, option] =
         [0, 8].map(|at| u64::from_be_bytes(greeting[at..at + 8].try_into().expect("8 bytes")));
-    if (server, option) != (SERVER_MAGIC, OPTION_MAGIC) {
+    if (server, option) != (wire::INIT_MAGIC, wire::OPTION_MAGIC) {
         return Err(wrong());
     }
     let mut asked = CLIENT_FLAGS.to_be_bytes().to_vec();
-    asked.extend(OPTION_MAGIC.to_be_bytes());
-    asked.extend(EXPORT_NAME.to_be_bytes());
+    asked.extend(wire::OPTION_MAGIC.to_be_bytes());
+    asked.extend(wire::option::EXPORT_NAME.to_be_bytes());
     asked.extend((name.len() as u32).to_be_bytes());
     asked.extend(name.as_bytes());
     own.send(&asked)?;
@@ -146,7 +141,7 @@ impl Attached<'_> {
     /// One request and its reply.
     fn one(&mut self, kind: u16, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.cookie += 1;
-        let mut asked = REQUEST_MAGIC.to_be_bytes().to_vec();
+        let mut asked = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
         asked.extend([0; 2]);
         asked.extend(kind.to_be_bytes());
         asked.extend(self.cookie.to_be_bytes());
@@ -159,7 +154,9 @@ impl Attached<'_> {
         self.send(&asked)?;
         let told: [u8; 16] = self.take()?;
         let (head, cookie) = told.split_at(8);
-        if head[..4] != REPLY_MAGIC.to_be_bytes() || cookie != self.cookie.to_be_bytes() {
+        if head[..4] != wire::SIMPLE_REPLY_MAGIC.to_be_bytes()
+            || cookie != self.cookie.to_be_bytes()
+        {
             return Err(wrong());
         }
         // A reply with an error has no data; that is shown elsewhere.

@@ -10,6 +10,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 /// Programs that the demo or this test calls.
@@ -246,8 +248,8 @@ fn served_until_sigterm() {
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
 
-/// Longest that something may take that takes a moment.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Longest that something may take that takes a moment, on the busiest machine.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A demo with a page: its child, its page's URL without the last slash, and the password.
 struct Console {
@@ -255,6 +257,16 @@ struct Console {
     url: String,
     password: String,
     dir: tempfile::TempDir,
+    /// What it prints after that.
+    more: Receiver<String>,
+}
+
+/// The lines that a child prints, as they come: until its standard output ends.
+fn printed(child: &mut Child) -> Receiver<String> {
+    let lines = lines(child);
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || lines.map(|line| sender.send(line)).all(|sent| sent.is_ok()));
+    receiver
 }
 
 impl Console {
@@ -264,12 +276,18 @@ impl Console {
         command.args(["--serve", "--console", "127.0.0.1:0", "--dir"]).arg(dir.path()).args(how);
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
-        let line = lines(&mut child).next().expect("a line");
+        let more = printed(&mut child);
+        let line = more.recv_timeout(LIMIT).expect("a line");
         let words: Vec<&str> = line.split(' ').collect();
         let [_, url, _, password] = words[..] else { panic!("{line}") };
         assert_eq!((words[0], words[2]), ("console", "admin"), "{line}");
         let url = url.strip_suffix('/').expect("a path").to_owned();
-        Self { child, url, password: password.to_owned(), dir }
+        Self { child, url, password: password.to_owned(), dir, more }
+    }
+
+    /// Asserts that it printed no other line, once it has ended.
+    fn assert_silent(more: &Receiver<String>) {
+        assert_eq!(more.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
     }
 
     /// A command of the command line on the daemon's socket.
@@ -350,8 +368,9 @@ fn a_page_shows_an_enclosure_under_load() {
     console.ask(&["volume", "create", "demo/database", "--size", "128M"]);
     console.ask(&["export", "create", "demo/database", "--nbd", socket.expect("text")]);
     console.await_load();
-    let Console { child, dir, .. } = console;
+    let Console { child, dir, more, .. } = console;
     stop(child);
+    Console::assert_silent(&more);
     assert!(is_empty(temporary.path()), "temporary files are left");
     assert!(dir.path().join("slot-24.img").exists() && !dir.path().join("load.sock").exists());
 }
@@ -371,6 +390,7 @@ fn a_page_is_back_with_its_daemon() {
     let pid = daemon.file_name().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
     kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("killed");
     assert_eq!(console.child.wait().expect("ended").code(), Some(1));
+    Console::assert_silent(&console.more);
     let said = console.dir.path().join("again.log");
     let mut again = Command::new(env!("CARGO_BIN_EXE_palisade"));
     again.arg("serve").arg("--config").arg(console.dir.path().join("palisade.toml"));
