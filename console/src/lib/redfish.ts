@@ -52,6 +52,13 @@ export interface Unreadable {
   Reason: string;
 }
 
+export interface RegionMap {
+  WrittenBytes: number;
+  DirtyRegions: number;
+  LostPages: number;
+  Parts?: { Regions: number; WrittenPercents: number[]; DirtyRegions: number[] };
+}
+
 export interface Pool extends Resource {
   Capacity?: { Data?: { AllocatedBytes?: number; ConsumedBytes?: number } };
   Actions?: { Oem?: Record<string, { target: string }> };
@@ -70,7 +77,7 @@ export interface Pool extends Resource {
       Jobs: Ref[];
       LastScrub?: { EndTime: string; Mismatches: number; Repaired: number; Unreadable: number };
       Unreadable?: Unreadable[];
-      RegionMap?: { WrittenBytes: number; DirtyRegions: number; LostPages: number };
+      RegionMap?: RegionMap;
     };
   };
 }

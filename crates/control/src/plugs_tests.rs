@@ -211,6 +211,7 @@ fn status(uuid: Uuid, numbers: &[u32]) -> ArrayStatus {
             written_bytes: 0,
             dirty_regions: 0,
             lost_pages: 0,
+            parts: Vec::new(),
         },
         volumes: Vec::new(),
         exports: Vec::new(),

@@ -24,7 +24,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 40] = [
+pub const MOVING: [&str; 41] = [
     PROPERTY,
     // The words of a condition have the last reading; which it is, and how grave, is told besides.
     "Message",
@@ -48,6 +48,7 @@ pub const MOVING: [&str; 40] = [
     "Timeouts",
     "WrittenBytes",
     "DirtyRegions",
+    "WrittenPercents",
     "DriveRequests",
     // What was counted of volumes.
     "IOStatistics",

@@ -514,7 +514,12 @@ fn array() -> Array {
             length: 4096,
             reason: UnreadableReason::Rebuild,
         }],
-        region_map: Some(RegionMap { written_bytes: 1 << 39, dirty_regions: 2, lost_pages: 0 }),
+        region_map: Some(RegionMap {
+            written_bytes: 1 << 39,
+            dirty_regions: 2,
+            lost_pages: 0,
+            parts: Default::default(),
+        }),
         drive_io: vec![DriveIo {
             slot: 0,
             reads: 10,

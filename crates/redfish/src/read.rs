@@ -15,7 +15,7 @@ use crate::oem;
 use crate::service::uri;
 use crate::view::{
     Alert, Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap,
-    Server, SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
+    RegionParts, Server, SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
 };
 use serde_json::Value;
 
@@ -221,8 +221,10 @@ fn unreadable(own: oem::Unreadable) -> Unreadable {
 }
 
 fn region_map(own: oem::RegionMap) -> RegionMap {
-    let oem::RegionMap { written_bytes, dirty_regions, lost_pages } = own;
-    RegionMap { written_bytes, dirty_regions, lost_pages }
+    let oem::RegionMap { written_bytes, dirty_regions, lost_pages, parts } = own;
+    let oem::RegionParts { regions, written_percents, dirty_regions: dirty } = parts;
+    let parts = RegionParts { regions, written_percents, dirty_regions: dirty };
+    RegionMap { written_bytes, dirty_regions, lost_pages, parts }
 }
 
 /// A volume, of its resource.

@@ -337,6 +337,11 @@ fn array(random: &mut Random, drives: &[KnownDrive], jobs: &mut Vec<Job>) -> Arr
             written_bytes: random.number(),
             dirty_regions: random.number(),
             lost_pages: random.number(),
+            parts: RegionParts {
+                regions: random.number(),
+                written_percents: random.several(4, |_, number| number as u8),
+                dirty_regions: random.several(4, |random, _| random.number()),
+            },
         }),
         drive_io: random.several(3, drive_io),
         volumes,

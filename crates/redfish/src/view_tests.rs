@@ -57,7 +57,12 @@ fn array() -> Array {
             length: 1024,
             reason: UnreadableReason::Media,
         }],
-        region_map: Some(RegionMap { written_bytes: 5, dirty_regions: 2, lost_pages: 0 }),
+        region_map: Some(RegionMap {
+            written_bytes: 5,
+            dirty_regions: 2,
+            lost_pages: 0,
+            parts: Default::default(),
+        }),
         drive_io: vec![DriveIo { slot: 0, ..DriveIo::default() }],
         volumes: vec![],
         exports: vec![],

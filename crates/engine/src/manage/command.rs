@@ -348,8 +348,19 @@ pub struct UnreadableRange {
     pub reason: Option<LostReason>,
 }
 
+/// Some regions of an array that lie next to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RegionPart {
+    /// How many they are.
+    pub regions: u64,
+    /// How much of them was ever written: 0 to 100, and 0 only where nothing was.
+    pub written_percent: u8,
+    /// How many of them are dirty.
+    pub dirty_regions: u64,
+}
+
 /// What an array's region map says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionMapStatus {
     /// Bytes of the array that were ever written, in whole bands.
     pub written_bytes: u64,
@@ -358,6 +369,8 @@ pub struct RegionMapStatus {
     /// Pages that no drive had when the array started: what they stood for counts as written and
     /// was owed a resync. Bands that were never written may not read as zeros there.
     pub lost_pages: u64,
+    /// All regions, group by group, in parts of the same size but for the last one.
+    pub parts: Vec<RegionPart>,
 }
 
 /// Everything about one array.

@@ -26,6 +26,7 @@ pub mod lost;
 mod managed;
 mod numbers;
 mod pages;
+mod parts;
 mod pause;
 pub mod plan;
 mod progress;

@@ -6,6 +6,7 @@ use crate::manage::command::{
     ArrayState, ArrayStatus, ExportStatus, RegionMapStatus, SlotHealth, SlotStatus, VolumeStatus,
 };
 use crate::manage::managed::Managed;
+use crate::manage::parts;
 use format::SlotState;
 use layout::CodeKind;
 use units::{GroupNo, Slot};
@@ -58,6 +59,7 @@ impl<E: Host> Managed<E> {
             written_bytes: groups().map(bytes).sum(),
             dirty_regions: groups().map(|g| map.dirty_regions(g)).sum(),
             lost_pages: self.lost_pages.get(),
+            parts: parts::of(&map, self.layout().groups()),
         }
     }
 

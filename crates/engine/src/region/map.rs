@@ -161,6 +161,15 @@ impl Map {
         self.groups[group.index()].entries.iter().map(|e| u64::from(e.written.count_ones())).sum()
     }
 
+    /// Of each region in turn: how many bits are written, and how many it has.
+    pub fn written_of(&self, group: GroupNo) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mask = move |region| self.geometry.mask(group, region);
+        let entries = (0..).zip(&self.groups[group.index()].entries);
+        entries.map(move |(region, entry)| {
+            (u64::from(entry.written.count_ones()), u64::from(mask(region).count_ones()))
+        })
+    }
+
     /// How many regions are dirty.
     pub fn dirty_regions(&self, group: GroupNo) -> u64 {
         self.groups[group.index()].dirty.len() as u64

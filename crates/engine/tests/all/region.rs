@@ -101,6 +101,12 @@ fn an_array_is_usable_at_once_and_reads_zeros_without_its_drives() {
         let status = rig.status().region_map;
         let redundant = !matches!(level, Level::Raid0 | Level::Jbod);
         assert_eq!(status.dirty_regions, u64::from(redundant));
+        // In parts it says the same: the write is in the first one, and nothing in the others.
+        let (first, others) = status.parts.split_first().unwrap();
+        assert!(first.written_percent > 0 && first.regions > 0, "{level}: {first:?}");
+        assert_eq!(first.dirty_regions, status.dirty_regions);
+        assert!(others.iter().all(|part| (part.written_percent, part.dirty_regions) == (0, 0)));
+        assert!(others.len() < 256 && others.iter().all(|part| part.regions <= first.regions));
         assert_eq!(record(&drives[0]).groups[0].unclean, redundant);
     }
 }

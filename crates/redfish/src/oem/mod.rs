@@ -218,7 +218,7 @@ pub struct Unreadable {
 }
 
 /// What an array's region map says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct RegionMap {
     /// Bytes of the array that were ever written, in whole bands.
@@ -227,6 +227,23 @@ pub struct RegionMap {
     pub dirty_regions: u64,
     /// Pages that no drive had when the array started.
     pub lost_pages: u64,
+    /// Where in the array that is.
+    #[serde(default)]
+    pub parts: RegionParts,
+}
+
+/// A region map in at most 256 parts: neighbours in the order of groups and regions.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct RegionParts {
+    /// Regions of each part; the last one may have fewer.
+    pub regions: u64,
+    /// How much of each part was ever written, in percent: 0 only where nothing was.
+    #[serde(default)]
+    pub written_percents: Vec<u8>,
+    /// How many regions of each part are dirty.
+    #[serde(default)]
+    pub dirty_regions: Vec<u64>,
 }
 
 /// What the daemon asked of a slot's drive since it opened the drive.

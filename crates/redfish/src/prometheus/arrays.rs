@@ -137,7 +137,8 @@ fn sizes(text: &mut Text, arrays: &Own<'_, Array>) {
 }
 
 fn maps(text: &mut Text, arrays: &Own<'_, Array>) {
-    let maps = || arrays.iter().filter_map(|(labels, own)| Some((labels, own.region_map?)));
+    let maps =
+        || arrays.iter().filter_map(|(labels, own)| Some((labels, own.region_map.as_ref()?)));
     text.gauge("palisade_array_written_bytes", "Bytes that were ever written, in whole bands.");
     maps().for_each(|(labels, map)| text.put(labels, map.written_bytes));
     let dirty = "Regions in which writes may be under way, or that owe a resync.";

@@ -161,10 +161,15 @@ fn extension(view: &View, array: &Array) -> oem::StoragePool {
         jobs: own.map(|job| oem::Link { id: uri::job(&job.id) }).collect(),
         last_scrub: array.last_scrub.as_ref().map(scrub),
         unreadable: array.unreadable.iter().map(unreadable).collect(),
-        region_map: array.region_map.map(|map| oem::RegionMap {
+        region_map: array.region_map.as_ref().map(|map| oem::RegionMap {
             written_bytes: map.written_bytes,
             dirty_regions: map.dirty_regions,
             lost_pages: map.lost_pages,
+            parts: oem::RegionParts {
+                regions: map.parts.regions,
+                written_percents: map.parts.written_percents.clone(),
+                dirty_regions: map.parts.dirty_regions.clone(),
+            },
         }),
         drive_requests: array.drive_io.iter().map(oem::DriveRequests::from).collect(),
     }
