@@ -7,7 +7,9 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
-pub use crate::access::{Access, Account, AccountList};
+pub mod regions;
+
+use crate::access::{Access, Account, AccountList};
 pub use crate::counters::Counters;
 pub use crate::events::Shown;
 pub use crate::hardware::{
@@ -24,6 +26,7 @@ pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
     ResizeVolume, ScrubArray, WipeDrive,
 };
+pub use regions::{RegionMap, RegionParts};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -555,31 +558,6 @@ pub struct Array {
     pub volumes: Vec<Volume>,
     /// Its exports.
     pub exports: Vec<Export>,
-}
-
-/// What an array's region map says.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RegionMap {
-    /// Bytes of the array that were ever written, in whole bands.
-    pub written_bytes: u64,
-    /// Regions in which writes may be under way, or that owe a resync.
-    pub dirty_regions: u64,
-    /// Pages that no drive had when the array started.
-    pub lost_pages: u64,
-    /// Where that is.
-    #[serde(default)]
-    pub parts: RegionParts,
-}
-
-/// A region map in few parts: neighbours in the order of groups and regions.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct RegionParts {
-    /// Regions of each part; the last one may have fewer.
-    pub regions: u64,
-    /// How much of each part was ever written: 0 to 100.
-    pub written_percents: Vec<u8>,
-    /// How many regions of each part are dirty.
-    pub dirty_regions: Vec<u64>,
 }
 
 /// All arrays.
