@@ -204,7 +204,10 @@ fn a_file_that_was_cut_off_gives_an_error_and_never_its_zeros() {
             drive.write(6 << 20, &gather(&[data.clone()]), false).await.unwrap();
             assert_eq!(read(&drive, 6 << 20, 8192).await.unwrap()[..], data[..]);
             // A hole that a single block of what is read lies in.
-            drive.write(bytes / block * block + block, &gather(&[data.clone()]), false).await.unwrap();
+            drive
+                .write(bytes / block * block + block, &gather(&[data.clone()]), false)
+                .await
+                .unwrap();
             for (offset, part) in [(5 << 20, 4096), (bytes / block * block, 8192)] {
                 let got = read(&drive, offset, part).await.map(drop);
                 assert_eq!(got, Err(DriveError::Shrunk), "{bytes}, made longer, at {offset}");

@@ -14,7 +14,12 @@ const VOLUME: usize = 8 << 20;
 const BLOCK: usize = 16 << 10;
 
 /// A volume on new drives, full of what is returned.
-fn written(place: &mut Place, daemon: &Daemon, level: &str, drives: &[String]) -> (Served, Vec<u8>) {
+fn written(
+    place: &mut Place,
+    daemon: &Daemon,
+    level: &str,
+    drives: &[String],
+) -> (Served, Vec<u8>) {
     daemon.create("a", level, drives, &["--strip", "16K"]);
     let served = daemon.volume(place, "a/v", "8M");
     let mut data = vec![0; VOLUME];
@@ -59,14 +64,19 @@ fn cut_under_load(level: &str, count: usize, bytes: u64) {
         let before = daemon.written("a");
         until("writes", LIMIT, || (daemon.written("a") > before + 50).then_some(()));
         file(&drives[1]).set_len(bytes).expect("cut off");
-        let is_over = || (daemon.show("a")["state"] != "optimal" || loading.is_finished()).then_some(());
+        let is_over =
+            || (daemon.show("a")["state"] != "optimal" || loading.is_finished()).then_some(());
         until("the drive is out", LIMIT, is_over);
         is_enough.store(true, Ordering::Relaxed);
         loading.join().expect("every byte was right");
     });
     let shown = daemon.show("a");
     let slot = &shown["slots"][1];
-    assert_eq!((&shown["state"], &slot["state"]), (&"degraded".into(), &"failed".into()), "{shown}");
+    assert_eq!(
+        (&shown["state"], &slot["state"]),
+        (&"degraded".into(), &"failed".into()),
+        "{shown}"
+    );
     assert_eq!(slot["reason"], "drive is smaller than it was");
     let mut back = vec![0; VOLUME];
     for (at, part) in (0..).step_by(MIB as usize).zip(back.chunks_mut(MIB as usize)) {
