@@ -190,8 +190,8 @@ fn a_file_that_was_cut_off_gives_an_error_and_never_its_zeros() {
             return;
         }
         let (drive, block) = (env.bind(&shared), u64::from(shared.info().block_bytes));
-        let data = pattern(8192, 1);
-        drive.write(0, &gather(&[data.clone()]), false).await.unwrap();
+        let (data, parts) = (pattern(8192, 1), gather(&[pattern(8192, 1)]));
+        drive.write(0, &parts, false).await.unwrap();
         // Also where no direct I/O ends.
         for bytes in [0, 8192 + 100, 4 << 20] {
             cut(&shared, bytes);
@@ -201,13 +201,10 @@ fn a_file_that_was_cut_off_gives_an_error_and_never_its_zeros() {
             }
             let within = read(&drive, bytes / block * block, 8192).await.map(drop);
             assert_eq!(within, Err(DriveError::Shrunk), "over the end at {bytes}");
-            drive.write(6 << 20, &gather(&[data.clone()]), false).await.unwrap();
+            drive.write(6 << 20, &parts, false).await.unwrap();
             assert_eq!(read(&drive, 6 << 20, 8192).await.unwrap()[..], data[..]);
             // A hole that a single block of what is read lies in.
-            drive
-                .write(bytes / block * block + block, &gather(&[data.clone()]), false)
-                .await
-                .unwrap();
+            drive.write(bytes / block * block + block, &parts, false).await.unwrap();
             for (offset, part) in [(5 << 20, 4096), (bytes / block * block, 8192)] {
                 let got = read(&drive, offset, part).await.map(drop);
                 assert_eq!(got, Err(DriveError::Shrunk), "{bytes}, made longer, at {offset}");
@@ -217,7 +214,7 @@ fn a_file_that_was_cut_off_gives_an_error_and_never_its_zeros() {
             assert_eq!(drive.flush().await, Err(DriveError::Shrunk), "what was written is gone");
             cut(&shared, 0);
             std::fs::write(shared.path(), vec![0xa5; BYTES as usize]).unwrap();
-            drive.write(0, &gather(&[data.clone()]), false).await.unwrap();
+            drive.write(0, &parts, false).await.unwrap();
             drive.flush().await.unwrap();
         }
         // Zeros that were written are none of a hole.
