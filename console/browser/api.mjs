@@ -1,5 +1,6 @@
 // The daemon's interface, asked by the tests themselves: to prepare, and to do what somebody else does.
 import { request } from 'playwright-core';
+import { LIMIT } from './tab.mjs';
 
 const ROOT = '/redfish/v1';
 const SESSIONS = `${ROOT}/SessionService/Sessions`;
@@ -8,7 +9,7 @@ export class Api {
   /** Logs in. */
   static async begin(origin, user, password) {
     const own = new Api();
-    own.asking = await request.newContext({ baseURL: origin, ignoreHTTPSErrors: true });
+    own.asking = await request.newContext({ baseURL: origin, ignoreHTTPSErrors: true, timeout: LIMIT });
     const data = { UserName: user, Password: password };
     const answer = await own.asking.post(SESSIONS, { data });
     if (answer.status() !== 201) throw new Error(`no login as ${user}: ${await answer.text()}`);

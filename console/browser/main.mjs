@@ -15,7 +15,7 @@ import { Api } from './api.mjs';
 import { Daemon } from './daemon.mjs';
 import { Machine } from './machine.mjs';
 import { seed } from './seed.mjs';
-import { LONGEST, Tab } from './tab.mjs';
+import { LIMIT, LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
@@ -88,7 +88,7 @@ async function main(world) {
   const executablePath = process.env.PALISADE_CHROMIUM ?? '/usr/bin/chromium';
   // Chromium's own fence does not work for root, as whom containers run.
   const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
-  world.browser = await chromium.launch({ executablePath, args });
+  world.browser = await chromium.launch({ executablePath, args, timeout: LIMIT });
   if (world.daemon) seed(world.daemon);
   await (world.daemon
     ? world.enter(world.daemon.origin, { user: world.daemon.user, password: world.daemon.password })
