@@ -11,8 +11,9 @@ FIGURES=/tmp/figures
 figure() { echo "figure $*" >>$FIGURES; }
 
 # start_daemon [LINE…]: starts it, with more lines in its configuration, and waits until it is ready.
+# A drive that is back while the daemon still has its former device has another name: nvme1n2.
 start_daemon() {
-    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/nvme?n1"]' 'drive_wait_ms = 0' \
+    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/nvme?n?"]' 'drive_wait_ms = 0' \
         'state = "/tmp/state"' "$@" >/tmp/palisade.toml
     mkdir -p /tmp/state
     palisade serve --config /tmp/palisade.toml </dev/null >/tmp/daemon.out 2>>$SAID &
@@ -323,6 +324,9 @@ is_at_rest() {
     [ "$(now_ms)" -gt $(($(cat since) + 10000)) ]
 }
 
+# is_complete: true once the daemon knows where each drive is.
+is_complete() { [ "$(shown '[.slots[] | select(.state == "missing")] | length')" = 0 ]; }
+
 # are_away SERIAL…: true once the kernel has let go of all of these.
 are_away() {
     local serial
@@ -360,6 +364,7 @@ check_cable() {
     wait_for is_there "$one"
     wait_for is_there "$two"
     palisade array stop data || fail "it cannot be stopped"
+    wait_for is_complete
     palisade array assemble data || fail "it cannot be assembled"
     kept verify_only
     slot=$(shown '.slots[] | select(.state == "failed") | .slot')

@@ -123,10 +123,20 @@ impl FileDrive {
         result: Result<(), DriveError>,
         read: &[u8],
     ) -> Result<(), DriveError> {
-        if self.kind != Kind::File || (result.is_ok() && !self.may_have_hole(read)) {
-            return result;
+        match (self.kind, result) {
+            (Kind::BlockDevice, Err(DriveError::Shrunk)) if self.has_no_blocks() => {
+                Err(DriveError::Gone)
+            }
+            (Kind::File, Ok(())) if !self.may_have_hole(read) => Ok(()),
+            (Kind::File, _) if self.is_cut() => Err(DriveError::Shrunk),
+            _ => result,
         }
-        if self.is_cut() { Err(DriveError::Shrunk) } else { result }
+    }
+
+    /// Whether the kernel has taken all blocks from a device, as it does where one went.
+    #[cold]
+    fn has_no_blocks(&self) -> bool {
+        rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::End(0)).is_ok_and(|bytes| bytes == 0)
     }
 
     /// Whether any block may be of a hole: whole blocks are written, so each that a hole touches
