@@ -1,7 +1,8 @@
 //! Tickets of drive requests.
 //!
 //! States: *ready* (the request ran inside the call), *kernel* and *flush* (with the reactor),
-//! *pieces* (several requests, all started), *held* (by a faulty drive), *late* (done, but told later).
+//! *pieces* (several requests, all started), *held* (by a faulty drive), *late* (done, but told
+//! later).
 //! None of them cancels anything when dropped.
 
 use crate::bound::BoundDrive;
