@@ -54,6 +54,7 @@ carry_out() {
 # It begins and ends without an array; what was unplugged is back in the end, and empty.
 check_console() {
     local place password PULLED='' OUTCOME LOAD=''
+    need_no_array
     password=$(head -c 15 /dev/urandom | base64 | tr '/+' '_-')
     echo "$password" | palisade account create admin --role Administrator --password-stdin \
         || fail "no account"
@@ -68,6 +69,7 @@ check_console() {
     for place in $PULLED; do
         plug "$place"
         wait_for is_there "$(serial_at "$place")"
+        wait_for is_listed "$(serial_at "$place")"
         palisade drive wipe "$(device_of "$(serial_at "$place")")" --yes || fail "it is not wiped"
     done
 }

@@ -6,20 +6,19 @@ export PALISADE_SOCKET=/tmp/palisade.socket
 # What the daemon says, and what was measured.
 SAID=/tmp/daemon.log
 FIGURES=/tmp/figures
-# Seconds until the daemon has asked all drives once more.
-ROUND=60
 
 # figure NAME VALUE: tells something that was measured.
 figure() { echo "figure $*" >>$FIGURES; }
 
 # start_daemon [LINE…]: starts it, with more lines in its configuration, and waits until it is ready.
+# A drive that is back while the daemon still has its former device has another name: nvme1n2.
 start_daemon() {
-    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/nvme?n1"]' 'drive_wait_ms = 0' \
+    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/nvme?n?"]' 'drive_wait_ms = 0' \
         'state = "/tmp/state"' "$@" >/tmp/palisade.toml
     mkdir -p /tmp/state
     palisade serve --config /tmp/palisade.toml </dev/null >/tmp/daemon.out 2>>$SAID &
     DAEMON=$!
-    within 120 grep -qx ready /tmp/daemon.out
+    within "$PATIENCE" grep -qx ready /tmp/daemon.out
 }
 
 # stop_daemon: true if it ends well.
@@ -33,6 +32,12 @@ shown() { palisade array show data --json | jq -r "$1"; }
 slot_of() { shown ".slots[] | select(.serial == \"$1\") | .slot"; }
 slot_is() { [ "$(shown ".slots[$1].state")" = "$2" ]; }
 array_is() { [ "$(shown .state)" = "$1" ]; }
+
+# need_no_array: none has a drive.
+need_no_array() {
+    ! palisade array show data >/dev/null 2>&1 \
+        || palisade array delete data --yes || fail "the array cannot be deleted"
+}
 
 # need_array: the array on all drives, with a volume that is exported: URI.
 need_array() {
@@ -122,6 +127,14 @@ check_unplug_under_load() {
     kept verify_only
 }
 
+# is_listed SERIAL: true once the daemon knows the drive where the kernel has it.
+is_listed() {
+    local path
+    path=$(device_of "$1")
+    [ -n "$path" ] && [ -n "$(palisade drive list --json \
+        | jq ".drives[] | select(.serial == \"$1\" and .path == \"$path\")")" ]
+}
+
 # make_whole PLACE SLOT: a new drive in the place, and in the array.
 make_whole() {
     local serial
@@ -129,17 +142,17 @@ make_whole() {
     echo "${serial##*-}" >/tmp/new
     plug "$1" "$serial"
     wait_for is_there "$serial"
-    palisade drive list
+    wait_for is_listed "$serial"
     fill "$2" "$serial"
     palisade array scrub data --check || fail "no scrub"
-    palisade array wait data --timeout 100
+    palisade array wait data --timeout "$PATIENCE"
     [ "$(shown .last_scrub.mismatches)" = 0 ] || fail "mismatches: $(shown .last_scrub)"
 }
 
 # fill SLOT SERIAL: the drive is put into the slot, and the array is whole.
 fill() {
     palisade array replace data --slot "$1" --with "$2" || fail "$2 cannot be put into slot $1"
-    palisade array wait data --timeout 100 || fail "not rebuilt: $(shown .tasks)"
+    palisade array wait data --timeout "$PATIENCE" || fail "not rebuilt: $(shown .tasks)"
     array_is optimal || fail "the array is $(shown .state)"
     [ "$(slot_of "$2")" = "$1" ] || fail "another drive is in slot $1"
 }
@@ -190,7 +203,7 @@ check_smart() {
     local place=0
     need_array
     while [ "$place" -lt "$NVME" ]; do
-        if ! within $ROUND is_told "$(serial_at $place)"; then
+        if ! within $PATIENCE is_told "$(serial_at $place)"; then
             diff expected found
             fail "other things of $(serial_at $place) than nvme-cli tells"
         fi
@@ -205,23 +218,24 @@ check_smart() {
 alerts() { palisade alert list --json | jq -r ".alerts[] | select(.name == \"$1\") | .severity"; }
 has_alert() { [ -n "$(alerts "$1")" ]; }
 has_no_alert() { [ -z "$(alerts "$1")" ]; }
+health_is() { [ "$(drive "$1" .hardware.health)" = "$2" ]; }
 
 # The drive says that it is not reliable (bit 2), and then that it is.
 check_smart_warning() {
     local serial path
     serial=$(serial_at 0)
     path=$(device_of "$serial")
-    has_no_alert "$path" || fail "there are alerts about $path already"
-    [ "$(drive "$serial" .hardware.health)" = ok ] || fail "it is not well from the start"
+    wait_for has_no_alert "$path"
+    wait_for health_is "$serial" ok
     smart_warning 0 4
-    within $ROUND has_alert "$path" || fail "no alert"
+    within $PATIENCE has_alert "$path" || fail "no alert"
     [ "$(alerts "$path")" = critical ] || fail "an alert of another gravity"
     [ "$(drive "$serial" .hardware.smart.critical_warning)" = 4 ] || fail "other bits"
-    [ "$(drive "$serial" .hardware.health)" = critical ] || fail "its health is another"
+    wait_for health_is "$serial" critical
     [ "$(drive "$serial" '.hardware.reasons | length')" = 1 ] || fail "not one reason"
     smart_warning 0 0
-    within $ROUND has_no_alert "$path" || fail "the alert stays"
-    [ "$(drive "$serial" .hardware.health)" = ok ] || fail "it does not get well"
+    within $PATIENCE has_no_alert "$path" || fail "the alert stays"
+    wait_for health_is "$serial" ok
 }
 
 # The emulated drive has one power state, and refuses to be told.
@@ -283,7 +297,8 @@ check_unplug_idle() {
     wait_for is_in events "\\/dev\\/${path##*/}"
     figure unplug-ms $(($(first events "\\/dev\\/${path##*/}") - $(first uevents "$gone")))
     cat events
-    slot_is "$slot" failed || fail "slot $slot is $(shown ".slots[$slot].state")"
+    # An event is told before what it tells is shown.
+    wait_for slot_is "$slot" failed
     array_is degraded || fail "the array is $(shown .state)"
     make_whole 2 "$slot"
 }
@@ -296,11 +311,34 @@ is_held() { [ "$(state_of "$1")" = in-sync ] && [ "$(alerts "$2")" = critical ];
 is_short() { [ "$(shown '[.slots[] | select(.state == "failed")] | length')" != 0 ]; }
 are_held() { is_held "$1" "$2" && is_held "$3" "$4"; }
 
-# is_at_rest: true once the engine has no more to do for what was written.
-is_at_rest() { [ "$(shown .region_map.dirty_regions)" = 0 ]; }
+# is_at_rest: true once the engine has no more to do for what was written, and has asked nothing of
+# the drives for longer than it puts anything off.
+is_at_rest() {
+    local asked
+    asked=$(shown '[.region_map.dirty_regions, .drive_io]')
+    if [ "$(shown .region_map.dirty_regions)" != 0 ] || [ "$asked" != "$(cat asked 2>/dev/null)" ]; then
+        echo "$asked" >asked
+        now_ms >since
+        return 1
+    fi
+    [ "$(now_ms)" -gt $(($(cat since) + 10000)) ]
+}
+
+# is_complete: true once the daemon knows where each drive is.
+is_complete() { [ "$(shown '[.slots[] | select(.state == "missing")] | length')" = 0 ]; }
+
+# are_away SERIAL…: true once the kernel has let go of all of these.
+are_away() {
+    local serial
+    for serial in "$@"; do
+        [ -z "$(controller_of "$serial")" ] || return 1
+    done
+}
 
 # The cable of an enclosure: more drives go at once than the array can spare. None is failed, until
 # a request needs one, the engine's own included; all that was kept is there when they are back.
+#
+# The daemon stands still while they go: for it they go together, however long the machine takes.
 check_cable() {
     local one two first second slot
     need_array
@@ -308,7 +346,10 @@ check_cable() {
     wait_for is_at_rest
     one=$(serial_at 1) two=$(serial_at 3)
     first=$(device_of "$one") second=$(device_of "$two")
+    kill -STOP "$DAEMON"
     unplug_all 1 3
+    within "$PATIENCE" are_away "$one" "$two" || { kill -CONT "$DAEMON"; fail "they did not go"; }
+    kill -CONT "$DAEMON"
     within "$PATIENCE" are_held "$one" "$first" "$two" "$second" \
         || fail "not held: $(shown .slots) $(palisade alert list) $(ls /dev/nvme*n1)"
     array_is optimal || fail "the array is $(shown .state)"
@@ -323,6 +364,7 @@ check_cable() {
     wait_for is_there "$one"
     wait_for is_there "$two"
     palisade array stop data || fail "it cannot be stopped"
+    wait_for is_complete
     palisade array assemble data || fail "it cannot be assembled"
     kept verify_only
     slot=$(shown '.slots[] | select(.state == "failed") | .slot')

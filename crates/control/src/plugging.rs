@@ -41,8 +41,9 @@ const TOGETHER: Duration = Duration::from_millis(30);
 /// When a look that could not be made is made again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How long the engine may take to say which arrays can spare which drives.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long the engine may take to say which arrays can spare which drives. It says so in moments;
+/// a machine that is overloaded takes longer, and what is held for want of an answer stays held.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The kinds of device whose announcements are of drives.
 const KINDS: [&str; 2] = ["block", "nvme"];

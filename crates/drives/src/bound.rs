@@ -119,6 +119,14 @@ impl BoundDrive {
         Self(Rc::new(Bound { info: shared.info().clone(), reactor: reactor.clone(), how }))
     }
 
+    /// The file or device behind the reactor.
+    pub(crate) fn kernel(&self) -> &FileDrive {
+        match &self.0.how {
+            How::Kernel(kernel) => &kernel.drive,
+            _ => unreachable!("the reactor has no requests of others"),
+        }
+    }
+
     fn done(&self, result: Result<(), DriveError>) -> DoneTicket {
         DoneTicket::ready(&self.0.reactor, result)
     }
@@ -154,7 +162,8 @@ impl Drive for BoundDrive {
             How::Kernel(kernel) => {
                 kernel.counted.counts.read(bytes);
                 let file = kernel.file_for(into.as_ptr().addr());
-                return ReadTicket(Reading::Kernel(bound.reactor.read(file, offset, into)));
+                let ticket = bound.reactor.read(file, offset, into);
+                return ReadTicket(Reading::Kernel(ticket, self.clone()));
             }
             How::Memory(memory, counted) => {
                 counted.counts.read(bytes);
@@ -203,7 +212,7 @@ impl Drive for BoundDrive {
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.flush();
-                DoneTicket(Doing::Kernel(self.0.reactor.sync(&kernel.file), Asked::Sync))
+                DoneTicket(Doing::Flush(self.0.reactor.sync(&kernel.file), self.clone()))
             }
             How::Memory(_, counted) => {
                 counted.counts.flush();

@@ -1,10 +1,18 @@
 //! Files and block devices: what is known of an open one, and I/O on it in the calling thread.
 //!
-//! Invariant: requests reach this module after their bounds were checked.
+//! A file can be cut off by whoever may write to it, and the next write behind its end makes it
+//! longer again: then what was cut off reads as zeros, which no file system calls an error. Arrays
+//! write nothing to the end of a drive (their tail area is only used in its first half), so such a
+//! file stays shorter than the drive was. That is looked at wherever a read gives what may be such
+//! zeros, and where a flush says that what was written is safe.
+//!
+//! Invariants
+//! - Requests reach this module after their bounds were checked.
+//! - What a file lost is never read as zeros: [`DriveError::Shrunk`] says so.
 
 use crate::counts::Counts;
 use io::{Buf, DriveError, DriveInfo};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{AtFlags, FallocateFlags, StatxFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -57,6 +65,10 @@ pub(crate) enum Asked {
 
 /// A drive error for what the kernel said to a request.
 pub(crate) fn error_of(asked: Asked, errno: i32) -> DriveError {
+    // The kernel's numbers and no others are its errors.
+    if errno == runtime::Errno::END.0 {
+        return DriveError::Shrunk;
+    }
     match Errno::from_raw_os_error(errno) {
         // `BLK_STS_MEDIUM` and `BLK_STS_PROTECTION` of block devices.
         Errno::NODATA | Errno::ILSEQ if asked != Asked::Sync => DriveError::Media,
@@ -93,6 +105,51 @@ impl FileDrive {
         self.buffered.is_none() || address.is_multiple_of(self.info.block_bytes as usize)
     }
 
+    /// True for a file that is shorter than the drive was when it was opened. Asks for what the
+    /// kernel knows by itself, and never waits for anybody.
+    pub(crate) fn is_cut(&self) -> bool {
+        if self.kind != Kind::File {
+            return false;
+        }
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = rustix::fs::statx(&*self.file, c"", flags, StatxFlags::SIZE);
+        found.is_ok_and(|found| found.stx_size < self.info.bytes)
+    }
+
+    /// What the outcome of a read is worth.
+    #[inline]
+    pub(crate) fn judge(
+        &self,
+        result: Result<(), DriveError>,
+        read: &[u8],
+    ) -> Result<(), DriveError> {
+        match (self.kind, result) {
+            (Kind::BlockDevice, Err(DriveError::Shrunk)) if self.has_no_blocks() => {
+                Err(DriveError::Gone)
+            }
+            (Kind::File, Ok(())) if !self.may_have_hole(read) => Ok(()),
+            (Kind::File, _) if self.is_cut() => Err(DriveError::Shrunk),
+            _ => result,
+        }
+    }
+
+    /// Whether the kernel has taken all blocks from a device, as it does where one went.
+    #[cold]
+    fn has_no_blocks(&self) -> bool {
+        rustix::fs::seek(&*self.file, rustix::fs::SeekFrom::End(0)).is_ok_and(|bytes| bytes == 0)
+    }
+
+    /// Whether any block may be of a hole: whole blocks are written, so each that a hole touches
+    /// ends with a zero.
+    fn may_have_hole(&self, read: &[u8]) -> bool {
+        read.chunks_exact(self.info.block_bytes as usize).any(|block| block.ends_with(&[0]))
+    }
+
+    /// What the outcome of a flush is worth.
+    pub(crate) fn judge_flush(&self, result: Result<(), DriveError>) -> Result<(), DriveError> {
+        if self.is_cut() { Err(DriveError::Shrunk) } else { result }
+    }
+
     fn file_for(&self, address: usize) -> &File {
         match &self.buffered {
             Some(buffered) if !self.takes(address) => buffered,
@@ -103,11 +160,17 @@ impl FileDrive {
     /// Fills `into` in the calling thread.
     #[inline]
     pub(crate) fn read_now(&self, offset: u64, into: &mut [u8]) -> Result<(), DriveError> {
+        let result = self.fill_now(offset, into);
+        self.judge(result, into)
+    }
+
+    #[inline]
+    fn fill_now(&self, offset: u64, into: &mut [u8]) -> Result<(), DriveError> {
         let file = self.file_for(into.as_ptr().addr());
         let mut done = 0;
         loop {
             match rustix::io::pread(file, &mut into[done..], offset + done as u64) {
-                Ok(0) if done < into.len() => return Err(DriveError::Media),
+                Ok(0) if done < into.len() => return Err(DriveError::Shrunk),
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(error_of(Asked::Read, errno.raw_os_error())),
@@ -158,7 +221,8 @@ impl FileDrive {
 
     /// Makes completed writes durable.
     pub(crate) fn flush_now(&self) -> Result<(), DriveError> {
-        rustix::fs::fdatasync(&self.file).map_err(|e| error_of(Asked::Sync, e.raw_os_error()))
+        let flushed = rustix::fs::fdatasync(&self.file);
+        self.judge_flush(flushed.map_err(|e| error_of(Asked::Sync, e.raw_os_error())))
     }
 
     /// Makes a range zero in the calling thread.

@@ -1,9 +1,11 @@
 //! Tickets of drive requests.
 //!
-//! States: *ready* (the request ran inside the call), *kernel* (with the reactor), *pieces*
-//! (several requests, all started), *held* (by a faulty drive), *late* (done, but told later).
+//! States: *ready* (the request ran inside the call), *kernel* and *flush* (with the reactor),
+//! *pieces* (several requests, all started), *held* (by a faulty drive), *late* (done, but told
+//! later).
 //! None of them cancels anything when dropped.
 
+use crate::bound::BoundDrive;
 use crate::faulty::Held;
 use crate::file::{Asked, error_of};
 use core::future::Future;
@@ -20,7 +22,7 @@ pub struct ReadTicket(pub(crate) Reading);
 
 pub(crate) enum Reading {
     Ready(Reactor, Option<ReadResult>),
-    Kernel(runtime::ReadTicket),
+    Kernel(runtime::ReadTicket, BoundDrive),
     Held(Arc<Held>),
     Late(Sleep, Box<ReadTicket>),
 }
@@ -31,6 +33,7 @@ pub struct DoneTicket(pub(crate) Doing);
 pub(crate) enum Doing {
     Ready(Reactor, Result<(), DriveError>),
     Kernel(runtime::DoneTicket, Asked),
+    Flush(runtime::DoneTicket, BoundDrive),
     /// Of a change.
     Pieces(Vec<runtime::DoneTicket>, Result<(), DriveError>),
     Held(Arc<Held>),
@@ -60,9 +63,10 @@ impl Future for ReadTicket {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(()) => Poll::Ready(result.take().expect("ticket polled after its end")),
             },
-            Reading::Kernel(ticket) => Pin::new(ticket)
-                .poll(cx)
-                .map(|(result, into)| (result.map_err(|Errno(n)| error_of(Asked::Read, n)), into)),
+            Reading::Kernel(ticket, drive) => Pin::new(ticket).poll(cx).map(|(result, into)| {
+                let result = result.map_err(|Errno(n)| error_of(Asked::Read, n));
+                (drive.kernel().judge(result, &into), into)
+            }),
             Reading::Held(held) => held
                 .poll(cx)
                 .map(|(result, into)| (result, into.expect("a held read gives its buffer back"))),
@@ -84,6 +88,10 @@ impl Future for DoneTicket {
             Doing::Kernel(ticket, asked) => {
                 Pin::new(ticket).poll(cx).map_err(|Errno(errno)| error_of(*asked, errno))
             }
+            Doing::Flush(ticket, drive) => Pin::new(ticket).poll(cx).map(|flushed| {
+                let flushed = flushed.map_err(|Errno(errno)| error_of(Asked::Sync, errno));
+                drive.kernel().judge_flush(flushed)
+            }),
             Doing::Pieces(tickets, result) => poll_pieces(tickets, result, cx),
             Doing::Held(held) => held.poll(cx).map(|(result, _)| result),
             Doing::Late(sleep, ticket) => match Pin::new(sleep).poll(cx) {

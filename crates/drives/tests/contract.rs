@@ -176,6 +176,53 @@ fn memory_that_direct_io_cannot_take_works() {
     });
 }
 
+/// Cuts the drive's file off, as somebody does who takes it for another.
+fn cut(drive: &SharedDrive, bytes: u64) {
+    std::fs::File::options().write(true).open(drive.path()).unwrap().set_len(bytes).unwrap();
+}
+
+/// Writes make a file longer again: what was cut off then reads as zeros, without an error of the
+/// file system's.
+#[test]
+fn a_file_that_was_cut_off_gives_an_error_and_never_its_zeros() {
+    on_every_drive(async |env, shared| {
+        if !shared.is_file() {
+            return;
+        }
+        let (drive, block) = (env.bind(&shared), u64::from(shared.info().block_bytes));
+        let (data, parts) = (pattern(8192, 1), gather(&[pattern(8192, 1)]));
+        drive.write(0, &parts, false).await.unwrap();
+        // Also where no direct I/O ends.
+        for bytes in [0, 8192 + 100, 4 << 20] {
+            cut(&shared, bytes);
+            for (offset, part) in [(5 << 20, 4096), (BYTES - block, block as usize)] {
+                let got = read(&drive, offset, part).await.map(drop);
+                assert_eq!(got, Err(DriveError::Shrunk), "{bytes} at {offset}");
+            }
+            let within = read(&drive, bytes / block * block, 8192).await.map(drop);
+            assert_eq!(within, Err(DriveError::Shrunk), "over the end at {bytes}");
+            drive.write(6 << 20, &parts, false).await.unwrap();
+            assert_eq!(read(&drive, 6 << 20, 8192).await.unwrap()[..], data[..]);
+            // A hole that a single block of what is read lies in.
+            drive.write(bytes / block * block + block, &parts, false).await.unwrap();
+            for (offset, part) in [(5 << 20, 4096), (bytes / block * block, 8192)] {
+                let got = read(&drive, offset, part).await.map(drop);
+                assert_eq!(got, Err(DriveError::Shrunk), "{bytes}, made longer, at {offset}");
+                let got = shared.read_blocking(offset, &mut Pool::single(part));
+                assert_eq!(got, Err(DriveError::Shrunk), "{bytes}, made longer, at {offset}");
+            }
+            assert_eq!(drive.flush().await, Err(DriveError::Shrunk), "what was written is gone");
+            cut(&shared, 0);
+            std::fs::write(shared.path(), vec![0xa5; BYTES as usize]).unwrap();
+            drive.write(0, &parts, false).await.unwrap();
+            drive.flush().await.unwrap();
+        }
+        // Zeros that were written are none of a hole.
+        drive.write_zeroes(0, 8192).await.unwrap();
+        assert!(read(&drive, 0, 8192).await.unwrap().iter().all(|byte| *byte == 0));
+    });
+}
+
 /// Runs `test` on a faulty drive over memory and over files.
 fn on_faulty(test: impl AsyncFn(Env<()>, SharedDrive, Faults) + Copy + 'static) {
     for config in configs() {

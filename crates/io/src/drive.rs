@@ -36,6 +36,8 @@ pub enum DriveError {
     Fault,
     /// The drive is gone.
     Gone,
+    /// The drive is smaller than it was: what it held is gone, also where it reads as zeros.
+    Shrunk,
     /// It was not done within its time: it may have been carried out, or be so later.
     Timeout,
     /// The operation is not offered by this drive (discard, write-zeroes).
@@ -50,6 +52,7 @@ impl fmt::Display for DriveError {
             Self::Media => "unreadable blocks",
             Self::Fault => "input/output error",
             Self::Gone => "drive is gone",
+            Self::Shrunk => "drive is smaller than it was",
             Self::Timeout => "no answer in time",
             Self::Unsupported => "not supported",
             Self::Bounds => "out of bounds",

@@ -185,7 +185,7 @@ pub fn guest(words: &[&str], mut line_came: impl FnMut(&str, &mut ChildStdin)) -
 fn checks(kernel: &str, options: &[&str]) {
     let mut target = Target::new(&format!("a host with Linux {kernel}"));
     let (port, own) = (target.port.number().to_string(), target.own.clone());
-    let run = [&["run", kernel, "--events", "--time-limit", "1100", "--", "checks"], options];
+    let run = [&["run", kernel, "--events", "--time-limit", "7200", "--", "checks"], options];
     let of = ["--host", HOST, "--closed", ADDRESS, &port, &own, SECOND];
     let words = [&run.concat()[..], &of].concat();
     let Some(said) = guest(&words, |line, input| target.answer(line, input)) else { return };

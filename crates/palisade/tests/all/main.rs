@@ -11,6 +11,7 @@ mod clients;
 mod completion;
 mod confirm;
 mod counters;
+mod cut;
 mod demo;
 mod devices;
 mod doctor;

@@ -59,6 +59,11 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Errno(pub i32);
 
+impl Errno {
+    /// The file ends before the request does. The kernel's own numbers are smaller.
+    pub const END: Self = Self(4096);
+}
+
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         std::io::Error::from_raw_os_error(self.0).fmt(f)

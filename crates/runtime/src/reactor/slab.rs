@@ -10,6 +10,7 @@
 //! - A slot has at most one ticket; only a ticket or an orphan's completion frees it.
 #![allow(unsafe_code)]
 
+use super::Errno;
 use core::task::Waker;
 use io::drive::GATHER_MAX;
 use io::{BufMut, Gather};
@@ -276,7 +277,7 @@ impl Slab {
                 return Next::Again(fd, call);
             }
             // The file ends before the request does.
-            Some(left) if result == 0 && left > 0 => -libc::ENODATA,
+            Some(left) if result == 0 && left > 0 => -Errno::END.0,
             _ => result,
         };
         self.in_flight -= 1;

@@ -1,17 +1,20 @@
 //! Blocks that nobody can give back, from the drives to a host and to a person: refused, shown,
 //! kept over restarts, and data again once they are written.
 //!
-//! A RAID 5 of three drives lacks the one in slot 0, and the file of another is cut off ahead of
-//! the last block that was written: a read behind the end of a file fails. A write behind it, as
-//! that of a record, makes it as long as it was, with zeros between, which are wrong and no error:
-//! so no more than one block lies there, and only until it is written.
+//! A RAID 5 of three drives lacks the one in slot 0. Another one is a loop device, the file behind
+//! which is cut off ahead of the last block that was written: the device stays as large as it was,
+//! and a read behind the file's end is an error of these blocks. A write behind it, as that of a
+//! record, makes the file as long as it was, with zeros between, which are wrong and no error: so
+//! no more than one block lies there, and only until it is written.
 //!
 //! Of the last stripe of a volume of 2 MiB slot 0 has the first strip, slot 1 the second and slot 2
 //! parity (docs/format.md, left-symmetric: stripe 15 of three drives).
 
 use super::nvme::{HOST, host_of};
 use super::place::{DRIVE_BYTES, Place, eventually, random};
+use crate::common::loops::{self, Loop};
 use crate::common::nvme::Queue;
+use crate::common::tools_are_there;
 use ::nvme::status::Status;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -31,6 +34,9 @@ const CUT: u64 = (4 << 20) - BLOCK as u64;
 
 struct Lost {
     place: Place,
+    /// What is behind the device.
+    backing: File,
+    _device: Loop,
     export: Value,
     /// What the volume holds, where it holds anything.
     data: Vec<u8>,
@@ -39,7 +45,12 @@ struct Lost {
 impl Lost {
     /// The volume is written, a drive out, and another one cut off.
     fn with(cut: usize) -> Self {
-        let place = Place::running(4);
+        let mut place = Place::new(4);
+        let backing = place.dir.path().join("backing");
+        std::fs::rename(place.drive(cut), &backing).expect("renamed");
+        let device = Loop::new(&backing, "512");
+        std::os::unix::fs::symlink(&device.0, place.drive(cut)).expect("a link");
+        place.start();
         let made = place.create("data", "5", &[0, 1, 2]);
         assert_eq!(
             (&made["slots"][1]["drive"], made["strip_bytes"].as_u64()),
@@ -48,17 +59,14 @@ impl Lost {
         place.json(&["volume", "create", "data/v", "--size", "2M"]);
         let export = place.export("data/v", &["--any-host"]);
         let data = random(7)[..VOLUME].to_vec();
-        let lost = Self { place, export, data };
+        let backing = File::options().write(true).open(backing).expect("opened");
+        let lost = Self { place, backing, _device: device, export, data };
         lost.write(0, VOLUME);
         lost.place.json(&["array", "fail", "data", "--drive", "slot:0"]);
         let show = || lost.place.json(&["array", "show", "data"]);
         eventually("guarded", || show()["crash_safe"] == true);
-        lost.file(cut).set_len(CUT).expect("cut off");
+        lost.backing.set_len(CUT).expect("cut off");
         lost
-    }
-
-    fn file(&self, drive: usize) -> File {
-        File::options().write(true).open(self.place.drive(drive)).expect("opened")
     }
 
     /// A host's two queues; it is gone without the first.
@@ -121,13 +129,16 @@ impl Lost {
 
 /// `noted` is what can't be read before anything is written.
 fn lost_and_written_anew(cut: usize, noted: &[usize]) {
+    if !tools_are_there(&["losetup"]) || !loops::are_to_be_had() {
+        return;
+    }
     let mut lost = Lost::with(cut);
     lost.is_lost(noted, "media");
     lost.refuse(noted, "media");
     // The other block of the column is written: now nothing will ever give the first.
     lost.data[SECOND..].fill(9);
     lost.write(SECOND, BLOCK);
-    lost.file(cut).set_len(DRIVE_BYTES as u64).expect("as long as it was");
+    lost.backing.set_len(DRIVE_BYTES as u64).expect("as long as it was");
     lost.is_lost(&[FIRST], "write");
     lost.refuse(&[FIRST], "write");
     let text = lost.place.run(&["array", "show", "data"]).stdout;

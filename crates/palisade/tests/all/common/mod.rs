@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long any one program may take.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(600);
 /// Between two looks at something that is waited for.
 pub const POLL: Duration = Duration::from_millis(10);
 /// One MiB in bytes.

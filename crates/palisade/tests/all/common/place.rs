@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long the daemon may take to be ready, and to end.
-const TURN: Duration = Duration::from_secs(60);
+const TURN: Duration = Duration::from_secs(300);
 
 /// Where files are in memory.
 const MEMORY: &str = "/dev/shm";
@@ -209,7 +209,7 @@ impl Daemon {
 
     /// Waits until no task runs; the array as it is then.
     pub fn settle(&self, array: &str) -> Value {
-        self.call(&["array", "wait", array, "--timeout", "100"]);
+        self.call(&["array", "wait", array, "--timeout", "600"]);
         self.show(array)
     }
 
