@@ -85,12 +85,7 @@ async function remove(tab) {
   await decide(tab, () => shared.getByRole('button', { name: /^End export/ }).click(), 'End export');
   await shared.waitFor({ state: 'detached' });
   await tab.go('/volumes');
-<<<<<<< HEAD
-  await tab.button(`Delete ${ARRAY}/${VOLUME}`).click();
-  await confirm(tab, 'Delete volume', `${ARRAY}/${VOLUME}`);
-=======
-  await decide(tab, () => tab.button(`Delete ${ARRAY}/${VOLUME}`).click(), 'Delete volume', VOLUME);
->>>>>>> w-guest
+  await decide(tab, () => tab.button(`Delete ${ARRAY}/${VOLUME}`).click(), 'Delete volume', `${ARRAY}/${VOLUME}`);
   await tab.button(`Delete ${ARRAY}/${VOLUME}`).waitFor({ state: 'detached' });
   await tab.go('/arrays');
   await page.getByRole('link', { name: ARRAY, exact: true }).click();
@@ -129,17 +124,8 @@ async function lifeOfAnArray(world) {
     await tab.go('/arrays');
     await page.getByRole('link', { name: ARRAY, exact: true }).click();
     await page.getByText('degraded', { exact: true }).first().waitFor();
-<<<<<<< HEAD
-    await tab.button('Replace drive').click();
-    const offered = page.getByRole('radio', { name: spare.short });
-    if (await offered.isVisible()) await offered.check();
-    await plan(tab);
-    await confirm(tab, 'Replace drive');
-    await page.getByText('optimal', { exact: true }).first().waitFor();
-=======
     await decide(tab, () => replacement(tab, spare), 'Replace drive');
-    await page.getByText('optimal', { exact: true }).first().waitFor({ timeout: 4 * LIMIT });
->>>>>>> w-guest
+    await page.getByText('optimal', { exact: true }).first().waitFor();
     const rebuild = page.getByRole('article', { name: `Rebuild of ${ARRAY}` });
     await rebuild.getByText('completed', { exact: true }).waitFor();
     await alarmGone(tab, alarm);

@@ -15,7 +15,7 @@ import { Daemon } from './daemon.mjs';
 import { launch } from './launch.mjs';
 import { Machine } from './machine.mjs';
 import { seed } from './seed.mjs';
-import { LIMIT, LONGEST, Tab } from './tab.mjs';
+import { LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
@@ -86,14 +86,7 @@ function inTime(promise) {
 async function main(world) {
   world.machine = process.env.PALISADE_MACHINE === 'yes' ? new Machine() : null;
   world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'));
-<<<<<<< HEAD
   world.browser = await launch();
-=======
-  const executablePath = process.env.PALISADE_CHROMIUM ?? '/usr/bin/chromium';
-  // Chromium's own fence does not work for root, as whom containers run.
-  const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
-  world.browser = await chromium.launch({ executablePath, args, timeout: LIMIT });
->>>>>>> w-guest
   if (world.daemon) seed(world.daemon);
   await (world.daemon ? world.enter(world.daemon.origin, world.daemon) : world.enter(new URL(what).origin, { user, password }));
   let [passed, failed] = [0, 0];

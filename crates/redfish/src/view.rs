@@ -7,9 +7,9 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
-pub mod regions;
+mod regions;
 
-use crate::access::{Access, Account, AccountList};
+pub use crate::access::{Access, Account, AccountList};
 pub use crate::counters::Counters;
 pub use crate::events::Shown;
 pub use crate::hardware::{
