@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "424acf4819812157",
+        hash: "1cdf38be437e6442",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-1b9b413a.js",
+        path: "/assets/index-75090ded.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "fd6f4aab9a8e1650",
-        plain: include_bytes!("assets/index-1b9b413a.js"),
-        gzip: include_bytes!("assets/index-1b9b413a.js.gz"),
+        hash: "5b0afcbf4ca175dc",
+        plain: include_bytes!("assets/index-75090ded.js"),
+        gzip: include_bytes!("assets/index-75090ded.js.gz"),
     },
     crate::File {
         path: "/assets/style-a95ce66d.css",

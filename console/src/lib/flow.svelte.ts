@@ -79,7 +79,8 @@ class Flow {
       if (this.wish !== wish) return;
       const own = asError(error);
       this.error = own;
-      if (own.planned) this.planned = own.planned;
+      // What somebody changed meanwhile needs another look, and another plan.
+      if (own.planned || own.status === 412) this.planned = own.planned;
       live.want(...wish.wants);
     } finally {
       if (this.wish === wish) this.isBusy = this.isSending = false;
