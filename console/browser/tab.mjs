@@ -102,8 +102,13 @@ export class Tab {
   /** Does what the daemon must refuse with this status, which is no problem. */
   async refused(status, act) {
     const [answer] = await Promise.all([this.page.waitForResponse((own) => own.status() === status), act()]);
-    const line = this.problems.findIndex((own) => own.endsWith(`${status} ${answer.url()}`));
-    this.problems.splice(line, 1);
+    this.forgive(answer);
+  }
+
+  /** An answer that refuses is no problem. */
+  forgive(answer) {
+    const line = this.problems.findIndex((own) => own.endsWith(`${answer.status()} ${answer.url()}`));
+    if (line >= 0) this.problems.splice(line, 1);
   }
 
   /** The names of all buttons of the page itself. */
