@@ -1,6 +1,6 @@
 // The daemon's interface, asked by the tests themselves: to prepare, and to do what somebody else does.
 import { request } from 'playwright-core';
-import { LIMIT } from './tab.mjs';
+import { LIMIT } from './launch.mjs';
 
 const ROOT = '/redfish/v1';
 const SESSIONS = `${ROOT}/SessionService/Sessions`;

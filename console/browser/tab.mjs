@@ -2,11 +2,9 @@
 // answer that refuses. And what is looked at on every page.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { LIMIT } from './launch.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-/** How long anything that is waited for may take, in milliseconds. Limits end what hangs, and judge
- * nothing: a machine that is busy with other things is slow, and an emulated one is slower. */
-export const LIMIT = 600_000;
 /** The longest that a test may take. */
 export const LONGEST = 3 * LIMIT;
 export const PAGES = ['/', '/shelf', '/arrays', '/volumes', '/exports', '/ports', '/jobs', '/alerts', '/events', '/audit', '/accounts'];

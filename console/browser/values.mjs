@@ -5,11 +5,14 @@ import assert from 'node:assert/strict';
 /** Keys of how the interface itself works. */
 const PLUMBING = /@|^(Links|Actions|Id|Identifiers|Redundancy|ReadingType)$/;
 
-/** What no page tells of anything, and why. */
+/** What no page tells of anything. */
 const LEFT = [
-  [/(^|\.)MessageId$|^EventId$|^EntryType$|^Originator|^OemRecordFormat$|^Persistency$|^Name$|\.Name$|^Resolution$/, 'the message says it to people'],
-  [/^Status\.State$|HealthRollup$/, 'a state of the thing itself is told by its own word'],
-  [/^(ConnectionType|ProvisioningPolicy|SupportedProvisioningPolicies\[\]|VolumeUsage|JobType|SessionType|AccountTypes\[\])$/, 'it is the same everywhere'],
+  // The message says it to people.
+  /(^|\.)MessageId$|^EventId$|^EntryType$|^Originator|^OemRecordFormat$|^Persistency$|^Name$|\.Name$|^Resolution$/,
+  // A state of the thing itself is told by its own word.
+  /^Status\.State$|HealthRollup$/,
+  // It is the same everywhere.
+  /^(ConnectionType|ProvisioningPolicy|SupportedProvisioningPolicies\[\]|VolumeUsage|JobType|SessionType|AccountTypes\[\])$/,
 ];
 
 /** The page of each kind of resource; what of it the page tells in other words, by path: which; and what
@@ -154,8 +157,7 @@ function text(tab) {
 
 /** Whether a page tells a value of a resource. */
 function isTold(shown, kind, own, path, value) {
-  const left = [...LEFT.map(([pattern]) => pattern), ...(kind.left ?? [])];
-  if (left.some((pattern) => pattern.test(path))) return true;
+  if ([...LEFT, ...(kind.left ?? [])].some((pattern) => pattern.test(path))) return true;
   const word = kind.words?.[path];
   const all = word ? [word(value, own)] : forms(value);
   return all.some((form) => shown.includes(form.toLowerCase()));

@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "1cdf38be437e6442",
+        hash: "24f9ea6fff850b68",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-75090ded.js",
+        path: "/assets/index-682451c7.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "5b0afcbf4ca175dc",
-        plain: include_bytes!("assets/index-75090ded.js"),
-        gzip: include_bytes!("assets/index-75090ded.js.gz"),
+        hash: "225fc392208138e2",
+        plain: include_bytes!("assets/index-682451c7.js"),
+        gzip: include_bytes!("assets/index-682451c7.js.gz"),
     },
     crate::File {
         path: "/assets/style-a95ce66d.css",

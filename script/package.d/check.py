@@ -17,10 +17,12 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "redfish.d")]
 
 from life import Life  # noqa: E402
-from report import Failure, claim, run  # noqa: E402
+from programs import run  # noqa: E402
+from report import Failure, claim  # noqa: E402
 from unit import Unit  # noqa: E402
 
 # What the unit may be exposed to, in tenths.

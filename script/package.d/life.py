@@ -19,9 +19,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
-from report import Failure, claim, run
+from programs import run
+from report import Failure, claim
 from tree import Tree
 
 # Seconds that anything of the daemon may take.
@@ -43,15 +43,6 @@ STAYS = re.compile(
     r"var/(lib/dpkg|log|cache|lib/systemd)(/.*)?|var/lib/palisade(/drive.img)?|"
     r"(srv|run|tmp)(/.*)?)$"
 )
-
-
-def until(what, ask):
-    """Waits for what is asked for; it."""
-    end = time.monotonic() + PATIENCE
-    while not (found := ask()):
-        claim(time.monotonic() < end, f"not within {PATIENCE} s: {what}")
-        time.sleep(0.05)
-    return found
 
 
 def digest(path):

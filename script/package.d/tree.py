@@ -6,7 +6,8 @@ import pathlib
 import shlex
 import subprocess
 
-from report import Failure, claim, run
+from programs import run
+from report import Failure, claim
 
 # What the package depends on beside what is always there: without systemd, users are made by this.
 INCLUDED = "systemd-standalone-sysusers"

@@ -3,6 +3,7 @@
 import { time } from './format';
 import type {
   Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, ServiceConditions, Slot,
+  Supply,
 } from './redfish';
 
 /** How something is, for its colour and its shape. The word says the same. */
@@ -44,6 +45,12 @@ export const HEALTHS: Record<Health, Word> = {
 
 export function health(value: Health | null | undefined): Word {
   return (value && HEALTHS[value]) || { text: 'not known', tone: 'off' };
+}
+
+/** A power supply's word. */
+export function supplyWord(supply: Supply): Word {
+  const word = health(supply.Status?.Health);
+  return supply.LineInputStatus === 'LossOfInput' ? { ...word, text: 'no input' } : word;
 }
 
 const UNKNOWN: Word = { text: 'not known', tone: 'off' };

@@ -54,15 +54,15 @@ pub fn array(
             .last_scrub
             .map(|scrub| probe::last_scrub(scrub, status.uncompared_bytes)),
         unreadable: status.unreadable.iter().map(unreadable).collect(),
-        region_map: Some(region_map(status.region_map.clone())),
+        region_map: Some(region_map(&status.region_map)),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
         exports: status.exports.iter().map(|e| export(&status.name, e, standing)).collect(),
     }
 }
 
-fn region_map(map: RegionMapStatus) -> view::RegionMap {
-    let RegionMapStatus { written_bytes, dirty_regions, lost_pages, parts } = map;
+fn region_map(map: &RegionMapStatus) -> view::RegionMap {
+    let RegionMapStatus { written_bytes, dirty_regions, lost_pages, ref parts } = *map;
     let parts = view::RegionParts {
         regions: parts.first().map_or(0, |part| part.regions),
         written_percents: parts.iter().map(|part| part.written_percent).collect(),

@@ -51,6 +51,14 @@ impl Proc<'_> {
         self.text(name)?.parse().ok()
     }
 
+    /// The number of the daemon's process, if it is one that is seen here: it may be of another
+    /// namespace of processes.
+    fn pid_of(&self, daemon: &Daemon) -> Option<u32> {
+        let named =
+            |pid: &u32| self.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
+        daemon.told().map(|told| told.pid).filter(named)
+    }
+
     /// What is there.
     fn at(&self, name: &str) -> PathBuf {
         self.0.join(name)

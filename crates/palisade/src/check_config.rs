@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The configuration
-    #[arg(default_value = "/etc/palisade/palisade.toml")]
+    #[arg(default_value = doctor::CONFIG)]
     file: PathBuf,
     #[command(flatten)]
     output: Output,

@@ -1,6 +1,6 @@
 //! The kernel, a process, memory and the clock, as `/proc` and a few system calls tell of them.
 
-use super::{DAEMON, Proc};
+use super::Proc;
 use crate::facts::{Clock, Daemon, Kernel, Limit, Process, Room};
 use control::config::Placement;
 
@@ -37,9 +37,7 @@ pub fn memory(proc: &Proc<'_>) -> Room {
 
 /// The daemon's process, or whoever asks.
 pub fn process(proc: &Proc<'_>, daemon: &Daemon, placement: Placement) -> Process {
-    // The number may be of another namespace of processes.
-    let named = |pid: &u32| proc.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
-    let pid = daemon.told().map(|told| told.pid).filter(named);
+    let pid = proc.pid_of(daemon);
     let own = pid.map_or("self".to_owned(), |pid| pid.to_string());
     let status = proc.text(&format!("{own}/status")).unwrap_or_default();
     let limits = proc.text(&format!("{own}/limits")).unwrap_or_default();

@@ -49,13 +49,13 @@ pub fn network(
 /// Whether the network that is seen here is the daemon's: one in a container has its own.
 fn is_seen(proc: &Proc<'_>, daemon: &Daemon) -> bool {
     let network = |of: &str| std::fs::read_link(proc.at(of).join("ns/net")).ok();
-    let Some(told) = daemon.told() else { return true };
-    let pid = told.pid.to_string();
-    let is_here = proc.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
-    match (network(&pid), network("self")) {
-        (Some(one), Some(two)) => is_here && one == two,
-        _ => is_here,
+    if daemon.told().is_none() {
+        return true;
     }
+    proc.pid_of(daemon).is_some_and(|pid| match (network(&pid.to_string()), network("self")) {
+        (Some(one), Some(two)) => one == two,
+        _ => true,
+    })
 }
 
 /// Whether an address can be listened on. The kernel is asked by a socket of ours on a port that it
@@ -140,8 +140,7 @@ fn ip(text: &str) -> Option<IpAddr> {
 /// Who has which socket, by its number, as far as that may be seen. A daemon that did not tell its
 /// number, or one of another namespace of processes, is known by its name.
 fn owners(proc: &Proc<'_>, daemon: &Daemon) -> BTreeMap<u64, Owner> {
-    let named = |pid: u32| proc.text(&format!("{pid}/comm")).is_some_and(|name| name == DAEMON);
-    let told = daemon.told().map(|told| told.pid).filter(|pid| named(*pid));
+    let told = proc.pid_of(daemon);
     let is_daemon = |pid: u32, name: &str| match told {
         Some(own) => own == pid,
         None => *daemon != Daemon::Absent && name == DAEMON,

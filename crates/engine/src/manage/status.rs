@@ -53,13 +53,14 @@ impl<E: Host> Managed<E> {
     fn region_map(&self) -> RegionMapStatus {
         let map = self.keeper().map.borrow();
         let groups = || (0..self.layout().groups()).map(GroupNo);
+        let (parts, written) = parts::of(&map, self.layout().groups());
         let row = |g: GroupNo| u64::from(self.layout().k(g)) * units::BAND_BYTES;
-        let bytes = |g| map.written_bits(g) * map.geometry().bands_per_bit() * row(g);
+        let bytes = |(g, bits)| bits * map.geometry().bands_per_bit() * row(g);
         RegionMapStatus {
-            written_bytes: groups().map(bytes).sum(),
+            written_bytes: groups().zip(written).map(bytes).sum(),
             dirty_regions: groups().map(|g| map.dirty_regions(g)).sum(),
             lost_pages: self.lost_pages.get(),
-            parts: parts::of(&map, self.layout().groups()),
+            parts,
         }
     }
 

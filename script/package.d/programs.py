@@ -1,19 +1,11 @@
-"""What checks share: claims, and programs that must succeed."""
+"""Programs that must succeed."""
 
 import subprocess
 
+from report import claim
+
 # Seconds that a program may take.
 LIMIT = 300
-
-
-class Failure(Exception):
-    """What is wrong."""
-
-
-def claim(holds, what):
-    """Something that must hold."""
-    if not holds:
-        raise Failure(what)
 
 
 def run(*words, may=(0,), status=False, **more):
