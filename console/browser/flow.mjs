@@ -109,6 +109,12 @@ async function lifeOfAnArray(world) {
   try {
     await tab.go('/shelf');
     await slot('in sync').waitFor();
+    await tab.go(`/drives/${encodeURIComponent(two.Id)}`);
+    await page.getByRole('table', { name: /^Latency histogram/ }).getByRole('rowheader').first().waitFor();
+    await tab.look('flow-latency');
+    // Who asks is seen as soon as it is there.
+    await tab.go('/exports');
+    await page.getByRole('region', { name: /^Export / }).getByText(/an NBD client from 127\.0\.0\.1/).first().waitFor();
     // The load is seen, then the drive goes.
     await tab.go('/');
     await page.getByLabel('Requests a second').locator('.big').filter({ hasText: /[1-9]/ }).waitFor();

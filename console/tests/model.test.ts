@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import {
-  alarms, bayName, capacity, connectLines, drives, jobWord, levels, merged, pageOf, shelves, touched, verdict,
+  alarms, attached, bayName, capacity, connectLines, drives, jobWord, levels, merged, pageOf, shelves, touched, verdict,
 } from '../src/lib/model';
 import type { Chassis, Connection, Drive, Job, Pool } from '../src/lib/redfish';
 
@@ -180,4 +180,16 @@ test('a job that has ended says how', () => {
   expect(jobWord(job({})).text).toBe('running');
   expect(jobWord(job({ Waiting: true })).text).toBe('waits');
   expect(jobWord(job({ End: 'Cancelled', Waiting: true })).text).toBe('cancelled');
+});
+
+test('who has an export is told with the addresses that it came by', () => {
+  const connection = (own: object) => ({ Oem: { Palisade: own } }) as unknown as Connection;
+  expect(attached(connection({}))).toEqual([]);
+  const nvme = { Connected: [{ Host: 'nqn.a', Controller: 1, Queues: 3, Address: '192.0.2.7', LocalAddress: '192.0.2.1' }, { Controller: 2, Queues: 1 }] };
+  expect(attached(connection(nvme))).toEqual([
+    { who: 'nqn.a', detail: 'controller 1, 3 queues', from: '192.0.2.7', to: '192.0.2.1' },
+    { who: 'a host without a name', detail: 'controller 2, 1 queues', from: '', to: '' },
+  ]);
+  const nbd = { Clients: [{ Address: '::1', LocalAddress: '::1' }, {}] };
+  expect(attached(connection(nbd)).map((one) => one.who)).toEqual(['an NBD client', 'a process of this machine, over NBD']);
 });

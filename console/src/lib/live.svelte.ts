@@ -360,7 +360,11 @@ class Live {
 
   #report(report: Report): void {
     absorb(this.#totals, report.MetricValues ?? []);
-    if (report['@odata.id'].endsWith('/Jobs') && (report.MetricValues?.length ?? 0) > 0) this.want('jobs');
+    // Of these no event tells: how far jobs are, and who comes and goes over NBD.
+    if ((report.MetricValues?.length ?? 0) > 0) {
+      if (report['@odata.id'].endsWith('/Jobs')) this.want('jobs');
+      if (report['@odata.id'].endsWith('/Exports')) this.want('connections');
+    }
     const at = Date.parse(report.Timestamp ?? '') / 1000;
     if (!Number.isFinite(at)) return;
     // The reports of one second come together: it is closed once they have.

@@ -351,6 +351,25 @@ export function levels(n: number): { level: string; name: string; share: number;
   return all.filter((own) => own.fits).map(({ fits: _, ...own }) => own);
 }
 
+/** Who has an export: each connection, and by which addresses it came. */
+export function attached(connection: Connection): { who: string; detail: string; from: string; to: string }[] {
+  const { Connected = [], Clients = [] } = connection.Oem.Palisade;
+  return [
+    ...Connected.map((host) => ({
+      who: host.Host ?? 'a host without a name',
+      detail: `controller ${host.Controller}, ${host.Queues} queues`,
+      from: host.Address ?? '',
+      to: host.LocalAddress ?? '',
+    })),
+    ...Clients.map((client) => ({
+      who: client.Address ? 'an NBD client' : 'a process of this machine, over NBD',
+      detail: '',
+      from: client.Address ?? '',
+      to: client.LocalAddress ?? '',
+    })),
+  ];
+}
+
 /** What connects hosts to an export: a line for each address, and for each host where only some may
  * connect; none where the export has no subsystem. `here` is an address of the daemon's machine,
  * for where it listens on all that there are. */

@@ -139,8 +139,17 @@ export interface Drive extends Resource {
   };
 }
 
-/** NVMe's SMART log, as DriveMetrics has it. Counters of 128 bits may be texts. */
+/** How long a drive's requests of one kind took. */
+export interface DriveTimes {
+  Timed: number;
+  Nanoseconds: number;
+  /** Requests by interval: up to 1 microsecond, 2, 4 and so on, and longer. */
+  Latencies: number[];
+}
+
+/** NVMe's SMART log, as DriveMetrics has it, and times. Counters of 128 bits may be texts. */
 export interface DriveMetrics extends Resource {
+  Oem?: { Palisade?: { CriticalWarning?: number; Reads?: DriveTimes; Writes?: DriveTimes } };
   NVMeSMART?: Record<string, unknown>;
   BadBlockCount?: number;
   PowerOnHours?: number;
@@ -174,7 +183,10 @@ export interface Connection extends Resource {
       URI: string;
       Serving: boolean;
       Problem?: string;
-      Connected?: { Host?: string; Controller: number; Queues: number }[];
+      /** Hosts that have it over NVMe. */
+      Connected?: { Host?: string; Controller: number; Queues: number; Address?: string; LocalAddress?: string }[];
+      /** Clients that have it over NBD; without an address, a process of the machine. */
+      Clients?: { Address?: string; LocalAddress?: string }[];
     };
   };
 }

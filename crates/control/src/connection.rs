@@ -22,6 +22,7 @@ use engine::array::message::ArrayId;
 use front::Counted;
 use io::{Env, Priority, Reach};
 use nbd::{ConnectionMemory, EndReason, Exports, Fence, Link, Transport};
+use nvme_target::Way;
 use runtime::{Line, Socket};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -137,7 +138,8 @@ impl Exports for Choice {
     fn link(&self) -> Arc<dyn Link> {
         // The export that was opened last is the one that is served.
         if let Some(export) = &*self.open.export.borrow() {
-            *self.open.arrival.borrow_mut() = Some(self.counters.ledger().arrive(export));
+            *self.open.arrival.borrow_mut() =
+                Some(self.counters.ledger().arrive(export, self.open.way.clone()));
         }
         Arc::new(Hold(self.open.line.clone()))
     }
@@ -148,6 +150,8 @@ struct Open {
     stream: Rc<Stream>,
     line: Line,
     table: Arc<Table>,
+    /// How it came over the network.
+    way: Option<Way>,
     export: RefCell<Option<String>>,
     fence: RefCell<Option<Arc<Fence>>>,
     /// Once it has its export.
@@ -179,7 +183,12 @@ impl Connections {
     }
 
     /// Serves a connection on this core.
-    pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, table: Arc<Table>) {
+    pub fn serve(
+        self: &Rc<Self>,
+        env: &CoreEnv,
+        (fd, way): (OwnedFd, Option<Way>),
+        table: Arc<Table>,
+    ) {
         // A connection that can't be taken over is closed; the client sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
         let line = socket.line();
@@ -188,6 +197,7 @@ impl Connections {
             stream: stream.clone(),
             line,
             table: table.clone(),
+            way,
             export: RefCell::default(),
             fence: RefCell::default(),
             arrival: RefCell::default(),

@@ -219,6 +219,7 @@ pub fn export(
             ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, connections)),
             _ => None,
         },
+        clients: connections.clients.get(&id).cloned().unwrap_or_default(),
         uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
         serving: standing.serves(&id),
         problem: standing.problem(&id),
@@ -246,7 +247,7 @@ fn nvme_export(
         advertise: if is_told { nvme.listeners.iter().map(told).collect() } else { Vec::new() },
         hosts: nvme.hosts.clone().unwrap_or_default(),
         any_host: nvme.hosts.is_none(),
-        connections: connections.get(id).cloned().unwrap_or_default(),
+        connections: connections.hosts.get(id).cloned().unwrap_or_default(),
     }
 }
 

@@ -17,12 +17,15 @@
 //! - Locks here are taken when somebody connects and once a second; never for a request.
 
 use crate::lock::lock;
+use drives::IoTimes;
 use front::counters::{Counts, Kind, Mark, Reader, Writer, counters};
-use nvme_target::{Done, Visits};
+use io::histogram::Times;
+use nvme_target::{Done, Visits, Way};
 use redfish::counters::{
-    self as told, Commands, ControllerCounters, CoreCounters, Counters, Errors, ExportCounters,
-    HostCounters, JobCounters, Latency, Operations, TurnedAway, VolumeCounters,
+    self as told, Commands, ControllerCounters, CoreCounters, Counters, DriveCounters, Errors,
+    ExportCounters, HostCounters, JobCounters, Latency, Operations, TurnedAway, VolumeCounters,
 };
+use redfish::view::Client;
 use runtime::CoreCounts;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -50,17 +53,22 @@ struct Known {
 
 /// Who came to an export over NBD.
 #[derive(Default)]
-struct Came {
-    now: AtomicU64,
-    ever: AtomicU64,
+struct Came(Mutex<Clients>);
+
+/// The connections that have an export, and how many ever had.
+#[derive(Default)]
+struct Clients {
+    /// How each came over the network, by its number.
+    now: BTreeMap<u64, Option<Way>>,
+    ever: u64,
 }
 
 /// A connection that has an export, until it is dropped.
-pub struct Arrival(Arc<Came>);
+pub struct Arrival(Arc<Came>, u64);
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.0.0).now.remove(&self.1);
     }
 }
 
@@ -68,6 +76,8 @@ impl Drop for Arrival {
 pub struct Seen {
     /// How cores spent their time, by number.
     pub cores: Vec<CoreCounts>,
+    /// How long requests to drives took that are open, by the drive's id.
+    pub drives: Vec<(String, IoTimes)>,
     /// Who came over NVMe.
     pub visits: Visits,
     /// Background work.
@@ -139,11 +149,26 @@ impl Ledger {
     }
 
     /// A connection has an export over NBD; one that was deleted meanwhile is counted no more.
-    pub fn arrive(&self, export: &str) -> Arrival {
+    pub fn arrive(&self, export: &str, way: Option<Way>) -> Arrival {
         let came = lock(&self.exports).get(export).cloned().unwrap_or_default();
-        came.ever.fetch_add(1, Ordering::Relaxed);
-        came.now.fetch_add(1, Ordering::Relaxed);
-        Arrival(came)
+        let mut clients = lock(&came.0);
+        clients.ever += 1;
+        let number = clients.ever;
+        clients.now.insert(number, way);
+        drop(clients);
+        Arrival(came, number)
+    }
+
+    /// Who has exports over NBD, by export, in the order in which they came.
+    pub fn clients(&self) -> BTreeMap<String, Vec<Client>> {
+        let client = |way: &Option<Way>| {
+            let Way { host: address, local: local_address } = way.clone().unwrap_or_default();
+            Client { address, local_address }
+        };
+        let of = |(name, came): (&String, &Arc<Came>)| {
+            (name.clone(), lock(&came.0).now.values().map(client).collect())
+        };
+        lock(&self.exports).iter().map(of).collect()
     }
 
     /// A connection over NBD found no room, or wanted what is not there.
@@ -179,7 +204,7 @@ impl Ledger {
     fn add_up(&self, seen: Seen, before: &Counters) -> Counters {
         let mut requests = lock(&self.past).clone();
         let volumes = self.add_up_volumes(&mut requests);
-        let Seen { cores, visits, jobs } = seen;
+        let Seen { cores, drives, visits, jobs } = seen;
         let core = |(number, counts): (usize, CoreCounts)| {
             let begun = requests.get(&CoreId(number as u16)).copied().unwrap_or_default();
             core_counters(number as u16, counts, begun, before.cores.get(number))
@@ -194,6 +219,7 @@ impl Ledger {
             nanos: self.start.elapsed().as_nanos() as u64,
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
             volumes,
+            drives: drive_counters(drives),
             exports: self.exports(&visits),
             hosts: visits.hosts.into_iter().map(host_counters).collect(),
             cores: cores.into_iter().enumerate().map(core).collect(),
@@ -222,11 +248,13 @@ impl Ledger {
 
     /// Exports of both protocols, by name.
     fn exports(&self, visits: &Visits) -> Vec<ExportCounters> {
-        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let nbd = |(name, came): (&String, &Arc<Came>)| ExportCounters {
-            export: name.clone(),
-            connections: read(&came.now),
-            connected: read(&came.ever),
+        let nbd = |(name, came): (&String, &Arc<Came>)| {
+            let clients = lock(&came.0);
+            ExportCounters {
+                export: name.clone(),
+                connections: clients.now.len() as u64,
+                connected: clients.ever,
+            }
         };
         let mut exports: Vec<ExportCounters> = lock(&self.exports).iter().map(nbd).collect();
         exports.extend(visits.exports.iter().map(|visited| ExportCounters {
@@ -278,17 +306,33 @@ impl OnCore {
 fn operations(parts: &[Part], kind: Kind) -> Operations {
     let mut sum = Operations::default();
     for part in parts {
-        let Counts { buckets, nanos, bytes, failed, abandoned } = part.reader.counts(kind);
+        let Counts { times, bytes, failed, abandoned } = part.reader.counts(kind);
         let [bounds, unavailable, stopped] = failed;
         sum.add(&Operations {
             under_way: part.mark.under_way(kind),
-            latency: Latency { buckets, nanos },
+            latency: latency(&times),
             bytes,
             errors: Errors { bounds, unavailable, stopped },
             abandoned,
         });
     }
     sum
+}
+
+/// In the order of their ids, and each once.
+fn drive_counters(mut drives: Vec<(String, IoTimes)>) -> Vec<DriveCounters> {
+    drives.sort_by(|a, b| a.0.cmp(&b.0));
+    drives.dedup_by(|a, b| a.0 == b.0);
+    let counters = |(drive, IoTimes { reads, writes })| DriveCounters {
+        drive,
+        reads: latency(&reads),
+        writes: latency(&writes),
+    };
+    drives.into_iter().map(counters).collect()
+}
+
+fn latency(times: &Times) -> Latency {
+    Latency { buckets: times.buckets, nanos: times.nanos }
 }
 
 fn volume_counters(volume: Uuid, parts: &[Part]) -> VolumeCounters {
@@ -344,7 +388,7 @@ fn host_counters(visitor: nvme_target::Visitor) -> HostCounters {
     }
 }
 
-const _: () = assert!(told::BUCKETS == front::counters::BUCKETS, "intervals are told as counted");
+const _: () = assert!(told::BUCKETS == io::histogram::BUCKETS, "intervals are told as counted");
 
 #[cfg(test)]
 #[path = "counters_tests.rs"]

@@ -11,7 +11,7 @@ fn uuid(n: u8) -> Uuid {
 }
 
 fn nothing() -> Seen {
-    Seen { cores: Vec::new(), visits: Visits::default(), jobs: Vec::new() }
+    Seen { cores: Vec::new(), drives: Vec::new(), visits: Visits::default(), jobs: Vec::new() }
 }
 
 /// A sample with no others before.
@@ -182,8 +182,16 @@ fn a_volume_that_was_opened_and_asked_nothing_is_known() {
 fn exports_of_both_protocols_are_counted_by_name() {
     let ledger = Ledger::new(true, 0);
     ledger.know_export("tank:2");
-    let (first, second) = (ledger.arrive("tank:2"), ledger.arrive("tank:2"));
+    let way = Way { host: "192.0.2.7".to_owned(), local: "192.0.2.1".to_owned() };
+    let (first, second) = (ledger.arrive("tank:2", None), ledger.arrive("tank:2", Some(way)));
+    let client = |address: &str, local: &str| Client {
+        address: address.to_owned(),
+        local_address: local.to_owned(),
+    };
+    let far = client("192.0.2.7", "192.0.2.1");
+    assert_eq!(ledger.clients()["tank:2"], [client("", ""), far.clone()]);
     drop(first);
+    assert_eq!(ledger.clients()["tank:2"], [far]);
     ledger.know_export("tank:2");
     ledger.turn_away_nbd();
     ledger.turn_away_nbd();
@@ -201,7 +209,7 @@ fn exports_of_both_protocols_are_counted_by_name() {
     assert_eq!(short, [("tank:1", 3, 4), ("tank:2", 1, 2), ("tank:3", 3, 4)]);
     assert_eq!((told.turned_away.nbd, told.turned_away.nvme), (2, 8));
     ledger.forget_exports(|export| export == "tank:2");
-    let late = ledger.arrive("tank:2");
+    let late = ledger.arrive("tank:2", None);
     assert!(sums(&ledger).exports.is_empty());
     ledger.know_export("tank:2");
     drop((second, late));

@@ -20,11 +20,10 @@ use engine::array::MANAGER;
 use engine::mail::Mail;
 use engine::manage::command::{ManageError, Reply, Request};
 use io::{Env, Priority};
-use nvme_target::{PortId, Product};
+use nvme_target::{PortId, Product, Way};
 use redfish::messages as say;
 use redfish::view::Error;
 use runtime::{CoreCounts, Handle, Runtime};
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -126,7 +125,7 @@ impl Data {
     }
 
     /// What the cores count.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
     }
 
@@ -182,27 +181,27 @@ impl Data {
         self.handle.run_on(MANAGER, Box::new(move |_| work()));
     }
 
-    /// Serves a connection on the next core in turn.
-    pub fn serve(&self, fd: OwnedFd, table: Arc<Table>) {
+    /// Serves a connection on the next core in turn; one over a socket of this machine came no way.
+    pub fn serve(&self, fd: OwnedFd, way: Option<Way>, table: Arc<Table>) {
         let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());
         self.handle.run_on(
             core,
             Box::new(move |env| {
                 if let Some(connections) = connections() {
-                    connections.serve(env, fd, table);
+                    connections.serve(env, (fd, way), table);
                 }
             }),
         );
     }
 
     /// Serves an NVMe/TCP connection on the next core in turn.
-    pub fn serve_nvme(&self, fd: OwnedFd, port: PortId, local: IpAddr) {
+    pub fn serve_nvme(&self, fd: OwnedFd, port: PortId, way: Way) {
         let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());
         self.handle.run_on(
             core,
             Box::new(move |env| {
                 if let Some(server) = SERVER.with_borrow(Clone::clone) {
-                    server.serve(env, fd, port, local);
+                    server.serve(env, fd, port, way);
                 }
             }),
         );

@@ -15,17 +15,18 @@
 
 use crate::address::{self, Bound};
 use crate::connection::{Table, Target};
+use crate::counters::Ledger;
 use crate::data::Data;
 use crate::lock::lock;
 use crate::lookup::{self, Lookups, UnderWay};
 use crate::nvme::{self, VolumeKey};
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
-use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused};
+use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused, Way};
 use redfish::messages as say;
-use redfish::view::{Connection, Error};
+use redfish::view::{Client, Connection, Error};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -62,11 +63,18 @@ struct Listening {
 #[derive(Clone)]
 pub struct Standing {
     target: nvme::Target,
+    ledger: Arc<Ledger>,
     how: Arc<Mutex<How>>,
 }
 
-/// By export over NVMe: the hosts that have it.
-pub type Connections = BTreeMap<String, Arc<[Connection]>>;
+/// Who has exports, by export.
+#[derive(Default)]
+pub struct Connections {
+    /// Over NVMe.
+    pub hosts: BTreeMap<String, Arc<[Connection]>>,
+    /// Over NBD.
+    pub clients: BTreeMap<String, Vec<Client>>,
+}
 
 #[derive(Default)]
 struct How {
@@ -78,8 +86,8 @@ struct How {
 
 impl Standing {
     /// Nothing is served.
-    pub fn new(target: nvme::Target) -> Self {
-        Self { target, how: Arc::default() }
+    pub fn new(target: nvme::Target, ledger: Arc<Ledger>) -> Self {
+        Self { target, ledger, how: Arc::default() }
     }
 
     fn how(&self) -> MutexGuard<'_, How> {
@@ -96,19 +104,21 @@ impl Standing {
         self.how().problems.get(export).cloned()
     }
 
-    /// Hosts that exports over NVMe have.
+    /// Who has exports.
     pub fn connections(&self) -> Connections {
         let connection = |c: nvme_target::Connected| Connection {
             host: c.host,
             controller: c.controller,
             queues: c.queues,
+            address: c.way.host,
+            local_address: c.way.local,
         };
-        let mut all = Connections::new();
+        let mut hosts = BTreeMap::new();
         for (exports, connected) in self.target.connections() {
             let connected: Arc<[Connection]> = connected.into_iter().map(connection).collect();
-            all.extend(exports.into_iter().map(|export| (export, connected.clone())));
+            hosts.extend(exports.into_iter().map(|export| (export, connected.clone())));
         }
-        all
+        Connections { hosts, clients: self.ledger.clients() }
     }
 }
 
@@ -236,7 +246,7 @@ impl Exports {
         };
         let table = Arc::<Table>::default();
         let (data, own) = (self.data.clone(), table.clone());
-        let serve = move |fd, _| data.serve(fd, own.clone());
+        let serve = move |fd, way| data.serve(fd, way, own.clone());
         let accepting = tokio::spawn(accept(listener, address::text(&address), serve));
         let protocol = Protocol::Nbd(address.clone(), table);
         self.listening.insert(address::text(&address), Listening { protocol, accepting });
@@ -266,9 +276,9 @@ impl Exports {
         let id = self.free_port();
         self.data.target().set_port(id, port.clone());
         let data = self.data.clone();
-        let serve = move |fd, local: Option<IpAddr>| {
-            if let Some(local) = local {
-                data.serve_nvme(fd, id, local);
+        let serve = move |fd, way: Option<Way>| {
+            if let Some(way) = way {
+                data.serve_nvme(fd, id, way);
             }
         };
         let accepting = tokio::spawn(accept(Bound::Tcp(listener), address.clone(), serve));
@@ -497,12 +507,12 @@ fn told_otherwise(wanted: &Listener, port: &Port) -> Error {
 async fn accept(
     listener: Bound,
     address: String,
-    serve: impl Fn(OwnedFd, Option<IpAddr>) + Send + 'static,
+    serve: impl Fn(OwnedFd, Option<Way>) + Send + 'static,
 ) {
     let mut said: Option<Instant> = None;
     loop {
         match accept_one(&listener).await {
-            Ok((fd, local)) => serve(fd, local),
+            Ok((fd, way)) => serve(fd, way),
             Err(error) => {
                 if said.is_none_or(|then| then.elapsed() >= QUIET) {
                     said = Some(Instant::now());
@@ -517,13 +527,15 @@ async fn accept(
     }
 }
 
-/// A connection, and the address of this machine that it came through.
-async fn accept_one(listener: &Bound) -> std::io::Result<(OwnedFd, Option<IpAddr>)> {
+/// A connection, and how it came over the network.
+async fn accept_one(listener: &Bound) -> std::io::Result<(OwnedFd, Option<Way>)> {
     match listener {
         Bound::Tcp(listener) => {
-            let stream = listener.accept().await?.0;
-            let local = stream.local_addr().ok().map(|address| address.ip().to_canonical());
-            Ok((stream.into_std()?.into(), local))
+            let (stream, peer) = listener.accept().await?;
+            let text = |address: SocketAddr| address.ip().to_canonical().to_string();
+            let local = stream.local_addr().ok();
+            let way = local.map(|local| Way { host: text(peer), local: text(local) });
+            Ok((stream.into_std()?.into(), way))
         }
         Bound::Unix(listener) => Ok((listener.accept().await?.0.into_std()?.into(), None)),
     }

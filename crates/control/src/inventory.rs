@@ -23,7 +23,7 @@ use crate::failure;
 use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};
 use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
 use crate::probe::Content;
-use drives::SharedDrive;
+use drives::{IoTimes, SharedDrive};
 use engine::manage::command::DriveRef;
 use redfish::view::{self, Error, NamedDrive};
 use std::collections::{BTreeMap, BTreeSet};
@@ -318,6 +318,12 @@ impl Inventory {
     /// The drives.
     pub fn iter(&self) -> impl Iterator<Item = &Known> {
         self.drives.iter()
+    }
+
+    /// How long requests took to the drives that are open, by their ids.
+    pub fn times(&self) -> Vec<(String, IoTimes)> {
+        let times = |known: &Known| Some((known.id.clone()?, known.drive.as_ref()?.io_times()));
+        self.drives.iter().filter_map(times).collect()
     }
 
     /// The paths of the drives whose records name an array.

@@ -126,7 +126,7 @@ impl Manager {
         patterns: Vec<String>,
         confirm: bool,
     ) -> Self {
-        let standing = Standing::new(data.target().clone());
+        let standing = Standing::new(data.target().clone(), data.ledger().clone());
         let attend: Arc<Notify> = Arc::default();
         let wake = attend.clone();
         let asking = Asking::by_kernel(move |news| match news {

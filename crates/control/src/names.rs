@@ -235,6 +235,7 @@ mod tests {
             array: "data".to_owned(),
             volume: "v".to_owned(),
             nbd: None,
+            clients: Vec::new(),
             nvme: None,
             uri: String::new(),
             serving: true,

@@ -9,10 +9,9 @@ use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
 use front::Counted;
 use io::{Env, Priority, Reach};
-use nvme_target::{EndReason, Health, PortId, Volumes};
+use nvme_target::{EndReason, Health, PortId, Volumes, Way};
 use runtime::Socket;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -114,14 +113,14 @@ impl Server {
         Rc::new(Self { inner, turned_away, counters })
     }
 
-    /// Serves a connection that came to a port through an address of this machine.
-    pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, port: PortId, local: IpAddr) {
+    /// Serves a connection that came to a port.
+    pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, port: PortId, way: Way) {
         // A connection that can't be taken over is closed; the host sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
         let stream = Rc::new(Stream::new(socket, NVME_AHEAD));
         let me = self.clone();
         env.spawn(Priority::First, async move {
-            let end = me.inner.serve(stream, port, &local.to_string()).await;
+            let end = me.inner.serve(stream, port, &way).await;
             if end == EndReason::Full {
                 me.counters.ledger().turn_away_nvme();
                 me.turned_away.notify_one();

@@ -50,6 +50,7 @@ fn array(state: ArrayState) -> Array {
             array: "tank".to_owned(),
             volume: "web".to_owned(),
             nbd: Some("127.0.0.1:1".to_owned()),
+            clients: Vec::new(),
             nvme: None,
             uri: String::new(),
             serving: true,

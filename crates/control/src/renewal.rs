@@ -97,6 +97,7 @@ impl Manager {
         let https = self.https().view();
         let counters = self.data.ledger().sample(|| Seen {
             cores: self.data.core_counts(),
+            drives: self.inventory().times(),
             visits: self.data.target().visits(),
             jobs: told.jobs.counters(),
         });

@@ -12,6 +12,7 @@ use runtime::{Descriptor, Reactor, ZeroMode};
 use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
+use units::Nanos;
 
 /// Bytes of the buffer that zeros are written from.
 const ZEROS: usize = 256 << 10;
@@ -106,6 +107,33 @@ const fn write_asks(fua: bool, cached: bool, volatile_cache: bool) -> Asked {
     if cached || (fua && volatile_cache) { Asked::Sync } else { Asked::Change }
 }
 
+/// A request through the reactor, to its drive and by its core's clock.
+pub(crate) struct Begun {
+    drive: BoundDrive,
+    at: Nanos,
+}
+
+impl Begun {
+    /// The file or device it was for.
+    pub(crate) fn drive(&self) -> &FileDrive {
+        &self.drive.behind_reactor().drive
+    }
+
+    /// It was a read, and was done.
+    pub(crate) fn read_done(&self) {
+        self.drive.behind_reactor().counted.counts.read_done(self.time());
+    }
+
+    /// It was a write, and was done.
+    pub(crate) fn write_done(&self) {
+        self.drive.behind_reactor().counted.counts.write_done(self.time());
+    }
+
+    fn time(&self) -> Nanos {
+        Nanos(self.drive.0.reactor.now().0.saturating_sub(self.at.0))
+    }
+}
+
 impl BoundDrive {
     pub(crate) fn new(shared: &SharedDrive, reactor: &Reactor) -> Self {
         let how = match &shared.kind {
@@ -119,12 +147,16 @@ impl BoundDrive {
         Self(Rc::new(Bound { info: shared.info().clone(), reactor: reactor.clone(), how }))
     }
 
-    /// The file or device behind the reactor.
-    pub(crate) fn kernel(&self) -> &FileDrive {
+    fn behind_reactor(&self) -> &Kernel {
         match &self.0.how {
-            How::Kernel(kernel) => &kernel.drive,
+            How::Kernel(kernel) => kernel,
             _ => unreachable!("the reactor has no requests of others"),
         }
+    }
+
+    /// A request begins now.
+    fn begun(&self) -> Begun {
+        Begun { drive: self.clone(), at: self.0.reactor.now() }
     }
 
     fn done(&self, result: Result<(), DriveError>) -> DoneTicket {
@@ -156,18 +188,16 @@ impl Drive for BoundDrive {
         }
         let result = match &bound.how {
             How::Inline(file, counted) => {
-                counted.counts.read(bytes);
-                file.read_now(offset, &mut into)
+                counted.counts.read_now(bytes, || file.read_now(offset, &mut into))
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.read(bytes);
                 let file = kernel.file_for(into.as_ptr().addr());
                 let ticket = bound.reactor.read(file, offset, into);
-                return ReadTicket(Reading::Kernel(ticket, self.clone()));
+                return ReadTicket(Reading::Kernel(ticket, self.begun()));
             }
             How::Memory(memory, counted) => {
-                counted.counts.read(bytes);
-                memory.read(offset, &mut into)
+                counted.counts.read_now(bytes, || memory.read(offset, &mut into))
             }
             How::Faulty(faulty) => return faulty.read(offset, into),
         };
@@ -183,8 +213,8 @@ impl Drive for BoundDrive {
         }
         match &bound.how {
             How::Inline(file, counted) => {
-                counted.counts.write(bytes);
-                self.written(bytes, file.gather_now(offset, data))
+                let ended = counted.counts.write_now(bytes, || file.gather_now(offset, data));
+                self.written(bytes, ended)
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.write(bytes);
@@ -194,11 +224,11 @@ impl Drive for BoundDrive {
                 let asked = write_asks(fua, cached, bound.info.volatile_cache);
                 let data = data.iter().cloned().collect();
                 let ticket = bound.reactor.write(file, offset, data, fua || cached);
-                DoneTicket(Doing::Kernel(ticket, asked))
+                DoneTicket(Doing::Write(ticket, asked, self.begun()))
             }
             How::Memory(memory, counted) => {
-                counted.counts.write(bytes);
-                self.written(bytes, write_memory(memory, offset, data))
+                let ended = counted.counts.write_now(bytes, || write_memory(memory, offset, data));
+                self.written(bytes, ended)
             }
             How::Faulty(faulty) => faulty.write(offset, data, fua),
         }
@@ -212,7 +242,7 @@ impl Drive for BoundDrive {
             }
             How::Kernel(kernel) => {
                 kernel.counted.counts.flush();
-                DoneTicket(Doing::Flush(self.0.reactor.sync(&kernel.file), self.clone()))
+                DoneTicket(Doing::Flush(self.0.reactor.sync(&kernel.file), kernel.drive.clone()))
             }
             How::Memory(_, counted) => {
                 counted.counts.flush();

@@ -1,10 +1,23 @@
-//! What was asked of a drive, counted without shared writes: every core's handle has counters of
-//! its own, summed when somebody looks.
+//! What was asked of a drive and how long it took, counted without shared writes: every core's
+//! handle has counters of its own, summed when somebody looks.
+//!
+//! Two clocks take the time of a request that was done:
+//! - what goes through the reactor, from the call to the poll of its ticket by the core's clock,
+//!   which is looked at once a turn: it costs nothing, and is wrong by a turn at most;
+//! - what runs in the calling thread, by the system's clock: one request in [`TIMED`], as that
+//!   look takes as long as a small copy.
 //!
 //! Invariant: a [`CoreCounts`] has one writing thread, so that plain loads and stores suffice.
 
+use io::DriveError;
+use io::histogram::{Histogram, Times, add};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+use units::Nanos;
+
+/// Of so many requests in the calling thread the time of one is taken, the first among them.
+const TIMED: u64 = 8;
 
 /// Requests and bytes since the drive was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,6 +36,16 @@ pub struct IoCounts {
     pub retries: u64,
 }
 
+/// How long requests took that were done, since the drive was opened. Where requests run in the
+/// calling thread, as on memory and on files in it, it is one in eight of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IoTimes {
+    /// Reads.
+    pub reads: Times,
+    /// Writes.
+    pub writes: Times,
+}
+
 /// One core's counters of one drive, in cache lines of their own.
 #[repr(align(128))]
 #[derive(Default)]
@@ -32,11 +55,8 @@ pub(crate) struct CoreCounts {
     flushes: AtomicU64,
     read_bytes: AtomicU64,
     write_bytes: AtomicU64,
-}
-
-/// Adds without a locked instruction: there is one writer.
-fn add(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    read_times: Histogram,
+    write_times: Histogram,
 }
 
 impl CoreCounts {
@@ -54,6 +74,35 @@ impl CoreCounts {
         add(&self.flushes, 1);
     }
 
+    /// A read through the reactor was done.
+    pub(crate) fn read_done(&self, time: Nanos) {
+        self.read_times.note(time);
+    }
+
+    /// A write through the reactor was done.
+    pub(crate) fn write_done(&self, time: Nanos) {
+        self.write_times.note(time);
+    }
+
+    /// Counts a read that runs in the calling thread.
+    pub(crate) fn read_now(&self, bytes: u64, run: impl FnOnce() -> Ended) -> Ended {
+        let number = self.reads.load(Ordering::Relaxed);
+        self.read(bytes);
+        timed(number, &self.read_times, run)
+    }
+
+    /// Counts a write that runs in the calling thread.
+    pub(crate) fn write_now(&self, bytes: u64, run: impl FnOnce() -> Ended) -> Ended {
+        let number = self.writes.load(Ordering::Relaxed);
+        self.write(bytes);
+        timed(number, &self.write_times, run)
+    }
+
+    fn add_times_to(&self, sum: &mut IoTimes) {
+        sum.reads.add(&self.read_times.read());
+        sum.writes.add(&self.write_times.read());
+    }
+
     fn add_to(&self, sum: &mut IoCounts) {
         sum.reads += self.reads.load(Ordering::Relaxed);
         sum.writes += self.writes.load(Ordering::Relaxed);
@@ -63,10 +112,27 @@ impl CoreCounts {
     }
 }
 
+type Ended = Result<(), DriveError>;
+
+/// Runs a request, and notes its time if that is taken.
+#[inline]
+fn timed(number: u64, times: &Histogram, run: impl FnOnce() -> Ended) -> Ended {
+    if !number.is_multiple_of(TIMED) {
+        return run();
+    }
+    let begun = Instant::now();
+    let ended = run();
+    if ended.is_ok() {
+        times.note(Nanos(begun.elapsed().as_nanos() as u64));
+    }
+    ended
+}
+
 #[derive(Default)]
 struct Sum {
     /// What handles that are gone had counted.
     past: IoCounts,
+    past_times: IoTimes,
     cores: Vec<Arc<CoreCounts>>,
 }
 
@@ -86,6 +152,7 @@ impl Drop for Registered {
         let mut sum = self.all.lock();
         sum.cores.retain(|core| !Arc::ptr_eq(core, &self.counts));
         self.counts.add_to(&mut sum.past);
+        self.counts.add_times_to(&mut sum.past_times);
     }
 }
 
@@ -115,6 +182,14 @@ impl Counts {
         total.retries = self.1.load(Ordering::Relaxed);
         total
     }
+
+    /// The times over all handles.
+    pub(crate) fn times(&self) -> IoTimes {
+        let sum = self.lock();
+        let mut total = sum.past_times;
+        sum.cores.iter().for_each(|core| core.add_times_to(&mut total));
+        total
+    }
 }
 
 #[cfg(test)]
@@ -136,5 +211,23 @@ mod tests {
             }
         });
         assert_eq!((counts.sum().reads, counts.sum().read_bytes), (EACH, EACH * 512));
+    }
+
+    #[test]
+    fn one_in_eight_that_run_in_the_calling_thread_is_timed() {
+        let counts = Counts::default();
+        let handle = counts.register();
+        for n in 0..17 {
+            handle.counts.read_now(512, || Ok(())).unwrap();
+            let ended = if n < 8 { Err(DriveError::Gone) } else { Ok(()) };
+            assert_eq!(handle.counts.write_now(512, || ended), ended);
+        }
+        let count = |times: Times| times.buckets.iter().sum::<u64>();
+        let timed = |times: IoTimes| (count(times.reads), count(times.writes));
+        // What failed has no time.
+        assert_eq!(timed(counts.times()), (3, 2));
+        drop(handle);
+        assert_eq!(timed(counts.times()), (3, 2), "a handle that goes leaves its times");
+        assert_eq!((counts.sum().reads, counts.sum().write_bytes), (17, 17 * 512));
     }
 }

@@ -7,7 +7,7 @@
 //! - RAM-backed files (tmpfs, ramfs) and memory run requests to their end inside the submitting
 //!   call; everything else goes through the core's reactor.
 //! - Every request's bounds and alignment are checked first (`DriveError::Bounds`).
-//! - [`IoCounts`] counts what was asked of the drive, over all cores.
+//! - [`IoCounts`] counts what was asked of the drive, over all cores; [`IoTimes`] how long it took.
 //! - [`sysfs`] and [`uevent`]: what the kernel tells of drives as devices, and when that changes.
 //!   Reading `/sys` may wait: it is for no core.
 //! - [`admin`]: asking an NVMe drive how it is, beside all that.
@@ -31,7 +31,7 @@ pub mod uevent;
 
 pub use blocking::{BlockingDrive, now};
 pub use bound::BoundDrive;
-pub use counts::IoCounts;
+pub use counts::{IoCounts, IoTimes};
 pub use faulty::{Faults, Op};
 pub use open::{Direct, OpenError, OpenOptions};
 pub use shared::SharedDrive;

@@ -1,7 +1,7 @@
 //! A drive as the whole process has it.
 
 use crate::bound::BoundDrive;
-use crate::counts::{Counts, IoCounts};
+use crate::counts::{Counts, IoCounts, IoTimes};
 use crate::faulty::{Faults, FaultyDrive};
 use crate::file::{FileDrive, Kind as FileKind};
 use crate::memory::MemoryDrive;
@@ -108,6 +108,15 @@ impl SharedDrive {
             Kind::File(file) => file.counts.sum(),
             Kind::Memory(_, counts) => counts.sum(),
             Kind::Faulty(faulty) => faulty.inner().io_counts(),
+        }
+    }
+
+    /// How long requests took so far, over all cores' handles.
+    pub fn io_times(&self) -> IoTimes {
+        match &self.kind {
+            Kind::File(file) => file.counts.times(),
+            Kind::Memory(_, counts) => counts.times(),
+            Kind::Faulty(faulty) => faulty.inner().io_times(),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Tickets of drive requests.
 //!
-//! States: *ready* (the request ran inside the call), *kernel* and *flush* (with the reactor),
-//! *pieces* (several requests, all started), *held* (by a faulty drive), *late* (done, but told
-//! later).
+//! States: *ready* (the request ran inside the call), *kernel*, *write* and *flush* (with the
+//! reactor; the times of reads and writes are taken), *pieces* (several requests, all started),
+//! *held* (by a faulty drive), *late* (done, but told later).
 //! None of them cancels anything when dropped.
 
-use crate::bound::BoundDrive;
+use crate::bound::Begun;
 use crate::faulty::Held;
-use crate::file::{Asked, error_of};
+use crate::file::{Asked, FileDrive, error_of};
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -22,7 +22,7 @@ pub struct ReadTicket(pub(crate) Reading);
 
 pub(crate) enum Reading {
     Ready(Reactor, Option<ReadResult>),
-    Kernel(runtime::ReadTicket, BoundDrive),
+    Kernel(runtime::ReadTicket, Begun),
     Held(Arc<Held>),
     Late(Sleep, Box<ReadTicket>),
 }
@@ -33,7 +33,8 @@ pub struct DoneTicket(pub(crate) Doing);
 pub(crate) enum Doing {
     Ready(Reactor, Result<(), DriveError>),
     Kernel(runtime::DoneTicket, Asked),
-    Flush(runtime::DoneTicket, BoundDrive),
+    Write(runtime::DoneTicket, Asked, Begun),
+    Flush(runtime::DoneTicket, Arc<FileDrive>),
     /// Of a change.
     Pieces(Vec<runtime::DoneTicket>, Result<(), DriveError>),
     Held(Arc<Held>),
@@ -63,9 +64,13 @@ impl Future for ReadTicket {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(()) => Poll::Ready(result.take().expect("ticket polled after its end")),
             },
-            Reading::Kernel(ticket, drive) => Pin::new(ticket).poll(cx).map(|(result, into)| {
+            Reading::Kernel(ticket, begun) => Pin::new(ticket).poll(cx).map(|(result, into)| {
                 let result = result.map_err(|Errno(n)| error_of(Asked::Read, n));
-                (drive.kernel().judge(result, &into), into)
+                let result = begun.drive().judge(result, &into);
+                if result.is_ok() {
+                    begun.read_done();
+                }
+                (result, into)
             }),
             Reading::Held(held) => held
                 .poll(cx)
@@ -88,9 +93,15 @@ impl Future for DoneTicket {
             Doing::Kernel(ticket, asked) => {
                 Pin::new(ticket).poll(cx).map_err(|Errno(errno)| error_of(*asked, errno))
             }
+            Doing::Write(ticket, asked, begun) => Pin::new(ticket).poll(cx).map(|written| {
+                if written.is_ok() {
+                    begun.write_done();
+                }
+                written.map_err(|Errno(errno)| error_of(*asked, errno))
+            }),
             Doing::Flush(ticket, drive) => Pin::new(ticket).poll(cx).map(|flushed| {
                 let flushed = flushed.map_err(|Errno(errno)| error_of(Asked::Sync, errno));
-                drive.kernel().judge_flush(flushed)
+                drive.judge_flush(flushed)
             }),
             Doing::Pieces(tickets, result) => poll_pieces(tickets, result, cx),
             Doing::Held(held) => held.poll(cx).map(|(result, _)| result),

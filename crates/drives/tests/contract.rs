@@ -1,7 +1,7 @@
 //! The same contract for every kind of drive, on both back ends of the runtime.
 
 use io::{Buf, BufMut, Drive, DriveError, Env as _, Gather, Pool, Priority};
-use palisade_drives::{Env, Faults, Op, OpenError, OpenOptions, SharedDrive};
+use palisade_drives::{Env, Faults, IoTimes, Op, OpenError, OpenOptions, SharedDrive};
 use runtime::Config;
 use std::path::Path;
 use std::time::Duration;
@@ -69,6 +69,11 @@ fn what_is_written_is_read() {
     on_every_drive(async |env, shared| {
         let drive = env.bind(&shared);
         let before = shared.io_counts();
+        let timed = || {
+            let IoTimes { reads, writes } = shared.io_times();
+            [reads, writes].map(|times| times.buckets.iter().sum::<u64>())
+        };
+        let timed_before = timed();
         let block = drive.info().block_bytes as usize;
         let whole = pattern(5 * 4096, 1);
         let parts =
@@ -85,6 +90,9 @@ fn what_is_written_is_read() {
         assert_eq!(counts.writes - before.writes, 2);
         assert_eq!(counts.flushes - before.flushes, 1);
         assert_eq!(counts.write_bytes - before.write_bytes, (whole.len() + block) as u64);
+        // All that went through the reactor; the first of those in the calling thread.
+        let [reads, writes] = [0, 1].map(|kind: usize| timed()[kind] - timed_before[kind]);
+        assert!([(2, 2), (1, 1)].contains(&(reads, writes)), "{reads} {writes}");
     });
 }
 

@@ -1,12 +1,13 @@
 //! A volume whose requests are counted, against a plain list of them.
 
 use super::*;
-use crate::counters::{BUCKETS, Counts, counters};
+use crate::counters::{Counts, counters};
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use io::Pool;
+use io::histogram::BUCKETS;
 use std::collections::BTreeMap;
 
 /// A clock that a test sets.
@@ -176,8 +177,8 @@ fn expected(lines: &[Line], kind: Kind) -> Counts {
             Some(Answer::Failed(BlockError::Unavailable)) => counts.failed[1] += 1,
             Some(Answer::Failed(BlockError::Stopped)) => counts.failed[2] += 1,
             Some(answer) => {
-                counts.buckets[interval(line.time)] += 1;
-                counts.nanos += line.time;
+                counts.times.buckets[interval(line.time)] += 1;
+                counts.times.nanos += line.time;
                 counts.bytes += if answer == Answer::Done { line.bytes } else { 0 };
             }
         }

@@ -24,12 +24,10 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 use io::BlockError;
+use io::histogram::{Histogram, Times, add};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Nanos;
-
-/// Intervals of a [`Histogram`].
-pub const BUCKETS: usize = 26;
 
 /// What is asked of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,38 +56,6 @@ pub enum Outcome {
     Failed(BlockError),
     /// Nobody waits for it any more.
     Abandoned,
-}
-
-/// One thread's addition to a word that it alone writes.
-#[inline]
-fn add(word: &AtomicU64, more: u64) {
-    word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
-}
-
-/// How long requests took.
-#[derive(Default, Debug)]
-pub struct Histogram {
-    buckets: [AtomicU64; BUCKETS],
-    nanos: AtomicU64,
-}
-
-impl Histogram {
-    /// The interval of a time: 0 up to one microsecond, `n` above 2^(n-1) and up to 2^n, the last
-    /// all above 2^24.
-    #[inline]
-    pub const fn bucket(time: Nanos) -> usize {
-        let micros = time.0.div_ceil(1000);
-        let bits = (u64::BITS - micros.saturating_sub(1).leading_zeros()) as usize;
-        if bits < BUCKETS { bits } else { BUCKETS - 1 }
-    }
-
-    #[inline]
-    fn note(&self, time: Nanos) {
-        if let Some(bucket) = self.buckets.get(Self::bucket(time)) {
-            add(bucket, 1);
-        }
-        add(&self.nanos, time.0);
-    }
 }
 
 /// What the requests of a kind that are over are counted in: four cache lines.
@@ -202,10 +168,8 @@ impl Mark {
 /// The requests of a kind that are over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Those that were done, by the interval of their time.
-    pub buckets: [u64; BUCKETS],
-    /// Their times together.
-    pub nanos: u64,
+    /// How long those took that were done.
+    pub times: Times,
     /// The bytes that they moved.
     pub bytes: u64,
     /// Those that failed: for bounds, as blocks were unavailable, as the volume was stopped.
@@ -228,8 +192,7 @@ impl Reader {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let Some(words) = self.0.kinds.get(kind as usize) else { return Counts::default() };
         Counts {
-            buckets: words.times.buckets.each_ref().map(read),
-            nanos: read(&words.times.nanos),
+            times: words.times.read(),
             bytes: read(&words.bytes),
             failed: words.failed.each_ref().map(read),
             abandoned: read(&words.abandoned),
@@ -240,17 +203,6 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_interval_ends_at_twice_what_the_one_before_does() {
-        let bucket = |nanos| Histogram::bucket(Nanos(nanos));
-        assert_eq!((bucket(0), bucket(1), bucket(1000)), (0, 0, 0));
-        for n in 1..BUCKETS - 1 {
-            let end = 1000 << n;
-            assert_eq!((bucket(end / 2 + 1), bucket(end), bucket(end + 1)), (n, n, n + 1));
-        }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-    }
 
     #[test]
     fn words_of_two_writers_share_no_line() {
@@ -286,7 +238,7 @@ mod tests {
             while last < EACH {
                 let mark = reader.mark();
                 let counts = reader.counts(Kind::Write);
-                let done: u64 = counts.buckets.iter().sum();
+                let done: u64 = counts.times.buckets.iter().sum();
                 let [_, over, ..] = mark.over;
                 assert!(done >= over && counts.bytes >= 3 * over, "{counts:?} {mark:?}");
                 assert!(over >= last && mark.under_way(Kind::Write) <= EACH);
@@ -295,8 +247,8 @@ mod tests {
         });
         for reader in [reader, second] {
             let counts = reader.counts(Kind::Write);
-            assert_eq!(counts.buckets.iter().sum::<u64>(), EACH);
-            assert_eq!((counts.bytes, counts.nanos), (3 * EACH, EACH * (EACH - 1) / 2));
+            assert_eq!(counts.times.buckets.iter().sum::<u64>(), EACH);
+            assert_eq!((counts.bytes, counts.times.nanos), (3 * EACH, EACH * (EACH - 1) / 2));
             assert_eq!((reader.mark().begun(), reader.mark().under_way(Kind::Write)), (EACH, 0));
         }
     }

@@ -7,6 +7,7 @@
 //! - [`buffer`]: aligned buffers from a pool; unique while written, shared once frozen.
 //! - [`drive`]: a drive takes reads, writes, flushes and discards, and returns tickets.
 //! - [`env`]: cores, clock, tasks and mailboxes.
+//! - [`histogram`]: how long requests took.
 //! - [`blocks`]: what front ends serve.
 //! - [`stream`]: a connection to a host.
 //! - [`local`]: waiting between tasks of one core.
@@ -17,6 +18,7 @@ pub mod blocks;
 pub mod buffer;
 pub mod drive;
 pub mod env;
+pub mod histogram;
 pub mod local;
 pub mod stream;
 

@@ -25,6 +25,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+/// By which addresses a host came.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Way {
+    /// The host's own.
+    pub host: String,
+    /// The one of this machine.
+    pub local: String,
+}
+
 /// Who asks for a controller, of what, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Association {
@@ -33,6 +42,7 @@ pub(crate) struct Association {
     pub host: Option<Nqn>,
     pub host_id: [u8; 16],
     pub port: PortId,
+    pub way: Way,
     pub kind: ControllerKind,
 }
 
@@ -317,6 +327,7 @@ mod tests {
             subsystem: name("nqn.2026-11.example:s"),
             host: Some(name("nqn.2026-11.example:h")),
             host_id: [1; 16],
+            way: Way::default(),
             port: PortId(1),
             kind: ControllerKind::Io,
         };

@@ -34,6 +34,7 @@ mod visits;
 mod volume;
 
 pub use access::{Absent, Export, Hosts, Port, PortId, Refused};
+pub use controller::Way;
 pub use io::{Closed, Transport};
 pub use server::Server;
 pub use session::EndReason;

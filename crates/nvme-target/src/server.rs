@@ -16,6 +16,7 @@
 //! - A connection is in the list from its begin to its end.
 
 use crate::access::PortId;
+use crate::controller::Way;
 use crate::limits::{CHECKS, GUESTS, MEMORY, TICK, WORKERS};
 use crate::session::{self, EndReason, Session};
 use crate::{Target, Transport, Volumes};
@@ -109,10 +110,9 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
         server
     }
 
-    /// Serves a connection that came to `port`, through the address `local` of this machine, from
-    /// begin to end.
-    pub async fn serve(self: &Rc<Self>, transport: Rc<T>, port: PortId, local: &str) -> EndReason {
-        session::serve(self.clone(), transport, port, local).await
+    /// Serves a connection that came to `port`, by these addresses, from begin to end.
+    pub async fn serve(self: &Rc<Self>, transport: Rc<T>, port: PortId, way: &Way) -> EndReason {
+        session::serve(self.clone(), transport, port, way).await
     }
 
     /// Ends all connections, those that come from now on included: who accepted one may not have

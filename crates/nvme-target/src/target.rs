@@ -13,7 +13,7 @@
 //! - A target that was closed takes nothing more away from a host that is there: it has none.
 
 use crate::access::{Absent, Export, Exports, Port, PortId, Refused};
-use crate::controller::{Association, Controller, lock};
+use crate::controller::{Association, Controller, Way, lock};
 use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use crate::mutants::{self, Mutant};
 use crate::visits::{Book, Visits};
@@ -59,6 +59,8 @@ pub struct Connected {
     pub controller: u16,
     /// Its queues, the admin queue included.
     pub queues: usize,
+    /// How it came, by its admin queue.
+    pub way: Way,
 }
 
 /// The target. `K` names a volume.
@@ -308,6 +310,7 @@ impl<K: Clone + PartialEq> Target<K> {
             host: c.association.host.as_ref().map_or_else(String::new, Nqn::to_string),
             controller: c.id,
             queues: c.queues(),
+            way: c.association.way.clone(),
         };
         let group = |group: Vec<(&String, &Export<K>)>| {
             let (_, first) = group.first()?;

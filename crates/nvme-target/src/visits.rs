@@ -226,7 +226,7 @@ impl Book {
 mod tests {
     use super::*;
     use crate::access::PortId;
-    use crate::controller::Association;
+    use crate::controller::{Association, Way};
     use nvme::identify::ControllerKind;
 
     fn controller(host: &str) -> Controller {
@@ -236,6 +236,7 @@ mod tests {
             host: Some(name(host)),
             host_id: [1; 16],
             port: PortId(1),
+            way: Way::default(),
             kind: ControllerKind::Io,
         };
         Controller::new(1, association, 0, 77)

@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Mutex;
 use support::host::{Data, Host, Pdu, admin_command, command, log_page};
-use support::{PORT, Rig, export};
+use support::{PORT, Rig, export, way};
 use units::{CoreId, Nanos};
 
 const BLOCK: usize = 512;
@@ -315,7 +315,7 @@ impl Dial {
         let (own, other) = net::connect(&self.env, &self.env, weather);
         let server = self.rig.servers[0].clone();
         self.env.spawn(Priority::First, async move {
-            server.serve(Rc::new(other), PORT, "192.0.2.1").await;
+            server.serve(Rc::new(other), PORT, &way()).await;
         });
         own
     }

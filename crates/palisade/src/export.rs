@@ -220,8 +220,17 @@ fn absolute(nbd: &str) -> String {
 /// All about an export.
 fn detail(export: &view::Export) -> String {
     let mut text = exports(core::slice::from_ref(export));
-    let Some(nvme) = &export.nvme else { return text };
     let mut line = |what: &str, value: String| text += &format!("\n{what:<12}{value}");
+    for view::Client { address, local_address } in &export.clients {
+        line(
+            "connected",
+            match &address[..] {
+                "" => "a process of the daemon's machine".to_owned(),
+                _ => format!("a client{}", way(address, local_address)),
+            },
+        );
+    }
+    let Some(nvme) = &export.nvme else { return text };
     line("subsystem", nvme.subsystem.clone());
     line("namespace", format!("{}, NGUID {}, UUID {}", nvme.nsid, nvme.nguid, nvme.uuid));
     line("listens at", nvme.listeners.join(", "));
@@ -231,9 +240,15 @@ fn detail(export: &view::Export) -> String {
     line("hosts", if nvme.any_host { "any".into() } else { nvme.hosts.join(", ") });
     for c in nvme.connections.iter() {
         let host = if c.host.is_empty() { "a host without a name" } else { &c.host };
-        line("connected", format!("{host}, controller {}, {} queues", c.controller, c.queues));
+        let way = way(&c.address, &c.local_address);
+        line("connected", format!("{host}{way}, controller {}, {} queues", c.controller, c.queues));
     }
     text
+}
+
+/// By which addresses somebody came; a daemon of before does not tell.
+fn way(address: &str, local: &str) -> String {
+    if address.is_empty() { String::new() } else { format!(" from {address} by {local}") }
 }
 
 /// A table of exports.

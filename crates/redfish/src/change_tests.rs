@@ -41,6 +41,7 @@ fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
         array: "tank".into(),
         volume: "db".into(),
         nbd: None,
+        clients: Vec::new(),
         nvme,
         uri: String::new(),
         serving: true,

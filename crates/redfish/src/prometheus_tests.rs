@@ -159,6 +159,7 @@ fn counters(view: &View, from: u64) -> Counters {
         nanos: 5_000_000_000,
         at: 1_700_000_000_123,
         volumes,
+        drives: view.drives.iter().take(1).map(drive_times).collect(),
         exports: exports.collect(),
         hosts: vec![HostCounters {
             host: "nqn.a:b".to_owned(),
@@ -187,6 +188,12 @@ fn counters(view: &View, from: u64) -> Counters {
             .to_vec(),
         turned_away: TurnedAway { nbd: 1, nvme: 2 },
     }
+}
+
+/// One that was read, and not written.
+fn drive_times(known: &KnownDrive) -> DriveCounters {
+    let reads = Latency { buckets: core::array::from_fn(|n| n as u64 + 1), nanos: 1_234_567_890 };
+    DriveCounters { drive: known.id.clone(), reads, writes: Latency::default() }
 }
 
 fn daemon() -> Daemon {
@@ -300,7 +307,12 @@ fn a_thousand_volumes_are_a_bounded_text() {
     };
     view.status.arrays[0].volumes = (0..1000).map(volume).collect();
     let hosts: Vec<String> = (0..1024).map(|n| format!("nqn.{n:04}{}", "x".repeat(215))).collect();
-    let connection = |host: &String| Connection { host: host.clone(), controller: 1, queues: 5 };
+    let connection = |host: &String| Connection {
+        host: host.clone(),
+        controller: 1,
+        queues: 5,
+        ..Connection::default()
+    };
     let connections: Arc<[Connection]> = hosts.iter().map(connection).collect();
     let export = |number: usize| Export {
         id: format!("tank:{number}"),
@@ -467,7 +479,13 @@ fn nvme() -> NvmeExport {
         advertise: vec![],
         hosts: vec![],
         any_host: true,
-        connections: [Connection { host: "nqn.a:b".to_owned(), controller: 1, queues: 5 }].into(),
+        connections: [Connection {
+            host: "nqn.a:b".to_owned(),
+            controller: 1,
+            queues: 5,
+            ..Connection::default()
+        }]
+        .into(),
     }
 }
 
@@ -477,6 +495,7 @@ fn export() -> Export {
         array: "tank".to_owned(),
         volume: "db".to_owned(),
         nbd: None,
+        clients: Vec::new(),
         nvme: Some(nvme()),
         uri: String::new(),
         serving: true,

@@ -469,6 +469,8 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
                 host: host(random, true),
                 controller: random.below(1 << 16) as u16,
                 queues: random.below(64) as usize,
+                address: random.text(),
+                local_address: random.text(),
             })
             .into(),
     });
@@ -481,11 +483,23 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         id: format!("{array}:{number}"),
         array: array.to_owned(),
         volume,
+        clients: match &nbd {
+            Some(_) => random.several(3, |random, _| client(random)),
+            None => Vec::new(),
+        },
         nbd,
         nvme,
         uri: random.text(),
         serving: random.chance(),
         problem: random.maybe(Random::text),
+    }
+}
+
+/// A client over the network, or at a socket.
+fn client(random: &mut Random) -> Client {
+    match random.chance() {
+        true => Client { address: "192.0.2.7".to_owned(), local_address: random.text() },
+        false => Client::default(),
     }
 }
 

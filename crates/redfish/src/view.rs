@@ -664,6 +664,9 @@ pub struct Export {
     /// Where it is served over NBD: `ADDR:PORT` or `unix:PATH`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nbd: Option<String>,
+    /// Clients that have it over NBD now, in the order in which they came.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub clients: Vec<Client>,
     /// How it is served over NVMe/TCP.
     #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
     pub nvme: Option<NvmeExport>,
@@ -701,7 +704,7 @@ pub struct NvmeExport {
 }
 
 /// A host that is connected to a namespace's subsystem.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Connection {
     /// The host's qualified name; empty if it gave none.
     pub host: String,
@@ -709,6 +712,21 @@ pub struct Connection {
     pub controller: u16,
     /// Its queues: connections of TCP, the admin queue's included.
     pub queues: usize,
+    /// The host's address, as its admin queue came.
+    #[serde(default)]
+    pub address: String,
+    /// The address of this machine that it came through.
+    #[serde(default)]
+    pub local_address: String,
+}
+
+/// A client that is connected over NBD.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Client {
+    /// Its address; empty: it is a process of this machine, at a socket.
+    pub address: String,
+    /// The address of this machine that it came through.
+    pub local_address: String,
 }
 
 /// All exports of running arrays.

@@ -7,7 +7,7 @@ use control::stream::{NVME_AHEAD, Stream};
 use engine::{Core, Volume};
 use io::{BlockError, Blocks, Buf, BufMut, Drive as _, Env as _, Priority};
 use nvme::nqn::Nqn;
-use nvme_target::{Export, Health, Hosts, Port, PortId, Product, Server, Target, Volumes};
+use nvme_target::{Export, Health, Hosts, Port, PortId, Product, Server, Target, Volumes, Way};
 use runtime::{Listener, Socket};
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -134,7 +134,7 @@ async fn accept(env: Env, listener: TcpListener, server: Rc<Server<Env, Stream, 
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { continue };
         let (server, stream) = (server.clone(), Rc::new(Stream::new(socket, NVME_AHEAD)));
         env.spawn(Priority::First, async move {
-            server.serve(stream, PORT, "127.0.0.1").await;
+            server.serve(stream, PORT, &Way::default()).await;
         });
     }
 }

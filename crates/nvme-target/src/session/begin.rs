@@ -8,7 +8,7 @@ use super::receive::{command_of, read_data, read_header};
 use super::reply::Form;
 use super::{EndReason, Opened, Received, Terms, data_bytes};
 use crate::access::PortId;
-use crate::controller::{Association, Controller};
+use crate::controller::{Association, Controller, Way};
 use crate::limits::{DATA_MOST, DISCOVERY_ENTRIES, ENTRIES_LEAST, ENTRIES_MOST};
 use crate::mutants::{self, Mutant};
 use crate::server::Server;
@@ -41,11 +41,11 @@ pub(super) async fn begin<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
     opened: &Opened<T>,
     port: PortId,
-    local: &str,
+    way: &Way,
 ) -> Result<(Terms, Form), EndReason> {
     let mut raw = Received::new();
     let transport = &*opened.transport;
-    let outcome = begin_with(server, opened, &mut raw, (port, local)).await;
+    let outcome = begin_with(server, opened, &mut raw, (port, way)).await;
     if let Err(EndReason::Fatal(fatal)) = outcome {
         let wrong = &raw[..];
         let head = pdu::termination(Kind::ControllerTermination, fatal, wrong.len() as u32);
@@ -58,7 +58,7 @@ async fn begin_with<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
     opened: &Opened<T>,
     raw: &mut Received,
-    (port, local): (PortId, &str),
+    (port, way): (PortId, &Way),
 ) -> Result<(Terms, Form), EndReason> {
     let transport = &*opened.transport;
     let mut form = initialize(transport, raw).await?;
@@ -77,7 +77,7 @@ async fn begin_with<E: Env, T: Transport, X: Volumes>(
         false => Err((Status::TRANSIENT_TRANSPORT, 0)),
     };
     let outcome = match outcome {
-        Ok(connect) => accept(server, opened, (&connect, &data), (port, local)).await,
+        Ok(connect) => accept(server, opened, (&connect, &data), (port, way)).await,
         Err(refusal) => Err(refusal),
     };
     match outcome {
@@ -169,12 +169,12 @@ async fn accept<E: Env, T: Transport, X: Volumes>(
     server: &Server<E, T, X>,
     opened: &Opened<T>,
     (connect, data): (&Connect, &[u8; CONNECT_DATA_BYTES]),
-    (port, local): (PortId, &str),
+    (port, way): (PortId, &Way),
 ) -> Result<Terms, Refusal> {
     let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
     let data = ConnectData::decode(data).map_err(|(which, _)| wrong(which))?;
     let (controller, epoch) = match connect.queue {
-        0 => (associate(server, opened, connect, &data, port).await?, 0),
+        0 => (associate(server, opened, connect, &data, (port, way)).await?, 0),
         queue => join(server, queue, &data, port)?,
     };
     Ok(Terms {
@@ -182,7 +182,7 @@ async fn accept<E: Env, T: Transport, X: Volumes>(
         entries: connect.entries_less_one + 1,
         has_flow_control: connect.attributes & fabrics::NO_FLOW_CONTROL == 0,
         epoch,
-        local: local.to_owned(),
+        local: way.local.clone(),
         controller,
     })
 }
@@ -193,7 +193,7 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
     opened: &Opened<T>,
     connect: &Connect,
     data: &ConnectData,
-    port: PortId,
+    (port, way): (PortId, &Way),
 ) -> Result<Arc<Controller>, Refusal> {
     let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
     if data.controller != ANY_CONTROLLER {
@@ -213,6 +213,7 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         host: data.host.clone(),
         host_id: data.host_id,
         port,
+        way: way.clone(),
         kind,
     };
     // What the host has given up, and sends again, must not be carried out after it.

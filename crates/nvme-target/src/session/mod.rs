@@ -27,7 +27,7 @@ pub(crate) mod reply;
 pub(crate) mod slots;
 
 use crate::access::PortId;
-use crate::controller::Controller;
+use crate::controller::{Controller, Way};
 use crate::limits::{
     DISCOVERY_DATA, EVENT_REQUESTS, LEAVE, LEAVE_BYTES, PATIENCE, REPLY_BATCH, STALL,
 };
@@ -153,7 +153,7 @@ pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
     server: Rc<Server<E, T, X>>,
     transport: Rc<T>,
     port: PortId,
-    local: &str,
+    way: &Way,
 ) -> EndReason {
     let until = server.env.now().after(PATIENCE);
     let is_closed = Cell::new(false);
@@ -165,7 +165,7 @@ pub(crate) async fn serve<E: Env, T: Transport, X: Volumes>(
         Some(share) => {
             let timed: Rc<dyn Timed> = opened.clone();
             server.enter(timed.clone());
-            let begun = begin::begin(&server, &opened, port, local).await;
+            let begun = begin::begin(&server, &opened, port, way).await;
             server.leave(&timed);
             match begun {
                 Err(reason) => reason,

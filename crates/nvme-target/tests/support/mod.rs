@@ -13,7 +13,7 @@ use io::BlockError;
 use nvme::nqn::Nqn;
 use palisade_nvme_target::access::{Export, Hosts, Port, PortId};
 use palisade_nvme_target::limits;
-use palisade_nvme_target::{Connected, EndReason, Health, Product, Server, Target, Volumes};
+use palisade_nvme_target::{Connected, EndReason, Health, Product, Server, Target, Volumes, Way};
 use sim::net::{self, End, Weather};
 use sim::volume::MemoryVolume;
 use sim::{SimEnv, World, WorldConfig};
@@ -28,6 +28,11 @@ pub const SUBSYSTEM: &str = "nqn.2026-11.example:s";
 pub const HOST: &str = "nqn.2026-11.example:h";
 pub const PORT: PortId = PortId(1);
 pub const BLOCK: usize = 4096;
+
+/// How hosts come.
+pub fn way() -> Way {
+    Way { host: "192.0.2.9".to_owned(), local: "192.0.2.1".to_owned() }
+}
 
 /// Volumes by number; the same on every core.
 #[derive(Clone, Default)]
@@ -134,7 +139,7 @@ impl Rig {
         let end = Rc::new(Cell::new(None));
         let (told, server) = (end.clone(), self.servers[usize::from(core)].clone());
         io::Env::spawn(&env, io::Priority::First, async move {
-            told.set(Some(server.serve(Rc::new(other), PORT, "192.0.2.1").await));
+            told.set(Some(server.serve(Rc::new(other), PORT, &way()).await));
         });
         (own, end)
     }

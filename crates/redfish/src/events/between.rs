@@ -76,6 +76,7 @@ fn healthy(view: &View) -> View {
         array.slots = array.slots.iter().map(in_sync).collect();
         for export in &mut array.exports {
             export.serving = true;
+            export.clients = Vec::new();
             if let Some(nvme) = &mut export.nvme {
                 nvme.connections = [].into();
             }

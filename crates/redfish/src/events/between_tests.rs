@@ -36,14 +36,20 @@ fn export(array: &str, number: u32) -> Export {
         advertise: Vec::new(),
         hosts: Vec::new(),
         any_host: true,
-        connections: [Connection { host: format!("host.{number}"), controller: 1, queues: 2 }]
-            .into(),
+        connections: [Connection {
+            host: format!("host.{number}"),
+            controller: 1,
+            queues: 2,
+            ..Connection::default()
+        }]
+        .into(),
     };
     Export {
         id: format!("{array}:{number}"),
         array: array.to_owned(),
         volume: format!("v{number}"),
         nbd: None,
+        clients: Vec::new(),
         nvme: Some(nvme),
         uri: format!("nvme://{array}/{number}"),
         serving: true,
@@ -243,7 +249,8 @@ impl Edit<'_> {
                 }
                 // Another controller of a host is no other host.
                 4 => {
-                    let more = Connection { host, controller: 2, queues: 1 };
+                    let more =
+                        Connection { host, controller: 2, queues: 1, ..Connection::default() };
                     let all = nvme.connections.iter().cloned();
                     nvme.connections = all.chain([more]).collect();
                 }

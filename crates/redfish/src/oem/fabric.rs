@@ -46,9 +46,12 @@ pub struct Connection {
     /// Why it is not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
-    /// Hosts that have it now.
+    /// Hosts that have it now, over NVMe.
     #[serde(default)]
     pub connected: Vec<Host>,
+    /// Clients that have it now, over NBD.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub clients: Vec<Client>,
 }
 
 impl Extension for Connection {
@@ -66,6 +69,24 @@ pub struct Host {
     pub controller: u16,
     /// Its queues: connections of TCP, the admin queue's included.
     pub queues: usize,
+    /// Its address, as its admin queue came.
+    #[serde(default)]
+    pub address: String,
+    /// The address of this machine that it came through.
+    #[serde(default)]
+    pub local_address: String,
+}
+
+/// A client that is connected over NBD.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Client {
+    /// Its address; absent: it is a process of the machine itself, at a socket.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub address: Option<String>,
+    /// The address of this machine that it came through.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub local_address: Option<String>,
 }
 
 /// What an endpoint has beside what Redfish says of it.
@@ -111,22 +132,38 @@ impl Connection {
             serving: export.serving,
             problem: export.problem.clone(),
             connected: connected.unwrap_or_default(),
+            clients: export.clients.iter().map(Client::from).collect(),
         }
     }
 }
 
 impl From<&view::Connection> for Host {
     fn from(host: &view::Connection) -> Self {
-        let view::Connection { host, controller, queues } = host;
-        let host = Some(host.clone()).filter(|host| !host.is_empty());
-        Self { host, controller: *controller, queues: *queues }
+        let view::Connection { host, controller, queues, address, local_address } = host.clone();
+        let host = Some(host).filter(|host| !host.is_empty());
+        Self { host, controller, queues, address, local_address }
     }
 }
 
 impl From<Host> for view::Connection {
     fn from(host: Host) -> Self {
-        let Host { host, controller, queues } = host;
-        Self { host: host.unwrap_or_default(), controller, queues }
+        let Host { host, controller, queues, address, local_address } = host;
+        Self { host: host.unwrap_or_default(), controller, queues, address, local_address }
+    }
+}
+
+impl From<&view::Client> for Client {
+    fn from(client: &view::Client) -> Self {
+        let told = |address: &String| Some(address.clone()).filter(|address| !address.is_empty());
+        Self { address: told(&client.address), local_address: told(&client.local_address) }
+    }
+}
+
+impl From<Client> for view::Client {
+    fn from(client: Client) -> Self {
+        let Client { address, local_address } = client;
+        let told = |address: Option<String>| address.unwrap_or_default();
+        Self { address: told(address), local_address: told(local_address) }
     }
 }
 
@@ -155,6 +192,7 @@ impl From<Connection> for view::Export {
             array: own.array,
             volume: own.volume,
             nbd,
+            clients: own.clients.into_iter().map(view::Client::from).collect(),
             nvme,
             uri: own.uri,
             serving: own.serving,

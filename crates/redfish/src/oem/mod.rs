@@ -24,10 +24,10 @@ mod words;
 
 pub use alerts::{Alert, ServiceConditions};
 pub use events::EventDestination;
-pub use fabric::{Connection, Endpoint, Host};
+pub use fabric::{Client, Connection, Endpoint, Host};
 pub use hardware::{
-    Chassis, DriveMetrics, DrivePower, DrivePowerState, EnclosureSlot, Fan, Hardware, Module,
-    ModulePort, PcieLink,
+    Chassis, DriveMetrics, DrivePower, DrivePowerState, DriveTimes, EnclosureSlot, Fan, Hardware,
+    Module, ModulePort, PcieLink,
 };
 pub use history::{MetricReport, Series};
 pub use log::{Ending, LogEntry};

@@ -40,6 +40,7 @@ const MOVING: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Discard];
 
 pub fn write(text: &mut Text, view: &View, names: &Names<'_>) {
     volumes(text, view, names);
+    drives(text, view);
     exports(text, view, names);
     hosts(text, view);
     cores(text, view);
@@ -87,6 +88,20 @@ fn volumes(text: &mut Text, view: &View, names: &Names<'_>) {
         // What never happened needs no samples that say so.
         if own.done() > 0 {
             histogram(text, labels, &own.latency);
+        }
+    }
+}
+
+/// A drive that the daemon has not opened has none of these.
+fn drives(text: &mut Text, view: &View) {
+    let latency = "How long requests to a drive took that were done.";
+    text.family(super::text::Kind::Histogram, "palisade_drive_latency_seconds", latency);
+    for known in &view.drives {
+        let Some(own) = view.counters.drive(&known.id) else { continue };
+        for (op, latency) in [("read", &own.reads), ("write", &own.writes)] {
+            if latency.count() > 0 {
+                histogram(text, &labels(&[("drive", &known.id), ("op", op)]), latency);
+            }
         }
     }
 }

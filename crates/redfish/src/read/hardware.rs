@@ -68,6 +68,7 @@ fn reason(condition: &Value) -> Result<Reason, Error> {
 ///
 /// It is not what this service would say.
 pub fn smart(metrics: &Value) -> Result<Smart, Error> {
+    const CRITICAL_WARNING: &str = "/Oem/Palisade/CriticalWarning";
     let own: oem::DriveMetrics = oem::of(metrics)?;
     let at = |name: &str| format!("/NVMeSMART/{name}");
     let count = |name: &str| number(metrics, &at(name)).map(u128::from);
@@ -80,7 +81,7 @@ pub fn smart(metrics: &Value) -> Result<Smart, Error> {
     let celsius = |value: &Value| value.as_i64().and_then(|value| i32::try_from(value).ok());
     let sensors = metrics.pointer(&at("TemperatureSensorsCelsius")).and_then(Value::as_array);
     Ok(Smart {
-        critical_warning: own.critical_warning,
+        critical_warning: own.critical_warning.ok_or_else(|| lacks(metrics, CRITICAL_WARNING))?,
         celsius: metrics.pointer(&at("CompositeTemperatureCelsius")).and_then(celsius),
         available_spare_percent: small("AvailableSparePercent")?,
         spare_threshold_percent: small("AvailableSpareThresholdPercent")?,

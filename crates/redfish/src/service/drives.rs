@@ -57,6 +57,9 @@ pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
         }),
     });
     put_device(&mut resource, known);
+    if super::drive_metrics::has_metrics(view, known) {
+        super::put(&mut resource, "Metrics", link(uri::drive_metrics(&known.id)));
+    }
     Some(resource)
 }
 
@@ -85,7 +88,6 @@ fn put_device(resource: &mut Value, known: &KnownDrive) {
         let left = 100 - smart.percentage_used.min(100);
         super::put(resource, "PredictedMediaLifeLeftPercent", json!(left));
         super::put(resource, "FailurePredicted", json!(smart.critical_warning & FAILING != 0));
-        super::put(resource, "Metrics", link(uri::drive_metrics(&known.id)));
     }
 }
 

@@ -166,3 +166,32 @@ fn counts_beyond_an_integer_are_the_largest_one() {
     assert_eq!(metrics["NVMeSMART"]["PowerOnHours"], json!(i64::MAX));
     assert_eq!(metrics["NVMeSMART"]["DataUnitsWritten"], json!(i64::MAX));
 }
+
+#[test]
+fn a_drive_that_is_open_has_times_though_it_tells_nothing_of_its_life() {
+    use crate::counters::{Counters, DriveCounters, Latency};
+    let mut reads = Latency { nanos: 5_000, ..Latency::default() };
+    (reads.buckets[0], reads.buckets[2]) = (2, 1);
+    let own = DriveCounters { drive: "a".to_owned(), reads, writes: Latency::default() };
+    let counters = Counters { drives: vec![own], ..Counters::default() };
+    let drives = vec![drive("", DriveState::Free, Hardware::default())];
+    let view = View { drives, counters: counters.into(), ..View::default() };
+    let of = |uri: &str| render(&view, &routes::find(uri).expect("a route")).expect("is there");
+    let mut resource = of(&uri::drive("a"));
+    let metrics = of(&uri::drive_metrics("a"));
+    assert_eq!(resource["Metrics"], json!({"@odata.id": uri::drive_metrics("a")}));
+    let reads = &metrics["Oem"]["Palisade"]["Reads"];
+    assert_eq!((&reads["Timed"], &reads["Nanoseconds"]), (&json!(3), &json!(5_000)));
+    let latencies = reads["Latencies"].as_array().expect("a list");
+    assert_eq!((latencies.len(), &latencies[0], &latencies[2]), (26, &json!(2), &json!(1)));
+    assert_eq!(metrics["Oem"]["Palisade"]["Writes"]["Timed"], 0);
+    assert_eq!(metrics.get("NVMeSMART"), None);
+    // An array's drive is asked for them before anything was counted.
+    let drives = vec![drive("", DriveState::InUse, Hardware::default())];
+    let early = View { drives, ..View::default() };
+    let found = routes::find(&uri::drive_metrics("a")).expect("a route");
+    assert_eq!(render(&early, &found).expect("is there")["Oem"]["Palisade"].get("Reads"), None);
+    // Who reads both back knows that there is no log of its life.
+    resource["Metrics"] = metrics;
+    assert_eq!(crate::read::drive(&resource).expect("a drive").hardware.smart, None);
+}
