@@ -7,6 +7,8 @@ const PLUMBING = /@|^(Links|Actions|Id|Identifiers|Redundancy|ReadingType)$/;
 
 /** What no page tells of anything. */
 const LEFT = [
+  // An alert is told in full on the page of alerts; with the thing itself stand what is wrong and what to do.
+  /^Status\.Conditions\[\]\.(Severity|Timestamp)$/,
   // The message says it to people.
   /(^|\.)MessageId$|^EventId$|^EntryType$|^Originator|^OemRecordFormat$|^Persistency$|^Name$|\.Name$|^Resolution$/,
   // A state of the thing itself is told by its own word.
@@ -38,7 +40,7 @@ const KINDS = [
       RemainingCapacityPercent: () => 'Free',
     },
     // Rates are on the pages of drives; the health is the state's.
-    left: [/DriveRequests\[\]/, /^Status\.(Health|Conditions\[\]\.(Severity|Timestamp))$/],
+    left: [/DriveRequests\[\]/, /^Status\.Health$/],
   },
   {
     of: '/Volumes?',

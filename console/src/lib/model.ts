@@ -188,7 +188,7 @@ export interface Trouble {
 /** The page of a resource, if it has one. */
 export function pageOf(uri: string | undefined): string | null {
   if (!uri) return null;
-  const part = /\/(StoragePools|Drives|Volumes|Connections|Jobs|Endpoints|Accounts|Sessions|EthernetInterfaces)(?:\/([^/#]+))?/.exec(uri);
+  const part = /\/(StoragePools|Drives|Volumes|Connections|Jobs|Endpoints|Accounts|Sessions|EthernetInterfaces|Sensors|Fans|PowerSupplies)(?:\/([^/#]+))?/.exec(uri);
   if (!part) return null;
   const [, kind, id] = part;
   switch (kind) {
@@ -197,6 +197,9 @@ export function pageOf(uri: string | undefined): string | null {
     case 'Volumes': return '/volumes';
     case 'Jobs': return '/jobs';
     case 'EthernetInterfaces': return '/ports';
+    case 'Sensors': return '/shelf#sensors';
+    case 'Fans':
+    case 'PowerSupplies': return '/shelf#around';
     case 'Accounts':
     case 'Sessions': return '/accounts';
     default: return '/exports';

@@ -8,6 +8,7 @@
 //! | well    | failing | it can't be reached, or takes no mail: that is an alert               |
 //! | failing | well    | it took a mail; each attempt waits twice as long as the one before    |
 //! | failing | well    | somebody changes how mail is sent, or a test arrives: it is tried anew |
+//! | failing | well    | nobody waits for mail any more, as the recipients who did are gone     |
 //!
 //! A recipient whom the server refuses is *refused* in the same way, for itself.
 //!
@@ -491,6 +492,9 @@ impl Inner {
             if to.address.is_empty() {
                 own.recipient().clone_into(&mut to.address);
             }
+        }
+        if self.recipients.values().all(|own| own.outbox.is_empty()) {
+            self.server = Trouble::default();
         }
     }
 

@@ -28,6 +28,8 @@ enum Manner {
     RefusesBad,
     /// It ends the connection in the middle of a mail.
     BreaksOff,
+    /// It ends the connection when a recipient is named whose address begins with `bad`.
+    BreaksAtBad,
     /// It takes no mail at all now.
     Busy,
     /// It says nothing.
@@ -108,6 +110,9 @@ async fn talk(
             (false, text) if text.starts_with("MAIL") && manner == Manner::Busy => {
                 "451 come back later"
             }
+            (false, text) if manner == Manner::BreaksAtBad && text.contains("<bad") => {
+                return Ok(());
+            }
             (false, text) if text.starts_with("RCPT") => {
                 match manner == Manner::RefusesBad && text.contains("<bad") {
                     true => "550 nobody of that name",
@@ -143,18 +148,23 @@ async fn alerts(port: u16, to: &[(&str, &[Severity])]) -> (Arc<Alerts>, Events) 
     let (alerts, events) = (Arc::new(alerts), Events::in_memory(None));
     alerts.change(settings(port)).await.expect("changed");
     for (address, severities) in to {
-        let new = NewSubscription {
-            destination: format!("mailto:{address}"),
-            context: None,
-            wants: Wanted { severities: severities.to_vec(), ..Wanted::default() },
-            policy: Policy::RetryForever,
-            verify: true,
-            headers: Vec::new(),
-        };
-        events.change(EventsChange::Subscribe(new)).await.map(drop).expect("subscribed");
+        subscribe(&events, address, severities).await;
     }
     alerts.start();
     (alerts, events)
+}
+
+/// One more recipient.
+async fn subscribe(events: &Events, address: &str, severities: &[Severity]) {
+    let new = NewSubscription {
+        destination: format!("mailto:{address}"),
+        context: None,
+        wants: Wanted { severities: severities.to_vec(), ..Wanted::default() },
+        policy: Policy::RetryForever,
+        verify: true,
+        headers: Vec::new(),
+    };
+    events.change(EventsChange::Subscribe(new)).await.map(drop).expect("subscribed");
 }
 
 /// A view with one array.
@@ -301,6 +311,42 @@ fn a_recipient_that_is_refused_is_an_alert_of_its_own_and_others_get_their_mail(
         assert_eq!(follow(&alerts, &events, now + 1, ArrayState::Degraded), ["AlertRaised"]);
         let (shown, _) = alerts.follow(&view(&alerts, &events, now, ArrayState::Degraded), false);
         assert!(shown.alerts.iter().any(|own| own.message == "MailRefused"), "{shown:?}");
+    });
+}
+
+#[test]
+fn a_recipient_at_whom_the_server_fails_keeps_the_others_from_nothing() {
+    run(async {
+        let mut server = MailServer::start(Manner::BreaksAtBad).await;
+        let (alerts, events) = alerts(server.port, &[("bad@mail.example", &[])]).await;
+        let ids = || events.shown().subscriptions.iter().map(|own| own.id.clone()).max();
+        let bad = ids();
+        // Until one is tried after the bad one: identifiers are of chance.
+        let mut good = 0;
+        while ids() == bad {
+            good += 1;
+            subscribe(&events, &format!("good{good}@mail.example"), &[]).await;
+        }
+        follow(&alerts, &events, now(), ArrayState::Degraded);
+        for _ in 0..good {
+            assert!(server.next().await.contains("To: good"));
+        }
+    });
+}
+
+#[test]
+fn where_nobody_waits_for_mail_any_more_no_mail_fails() {
+    run(async {
+        let (alerts, events) = alerts(9, &[("ana@mail.example", &[])]).await;
+        let now = now();
+        follow(&alerts, &events, now, ArrayState::Degraded);
+        until(|| problem(&alerts, &events).is_some()).await;
+        assert_eq!(follow(&alerts, &events, now + 1, ArrayState::Degraded), ["AlertRaised"]);
+        let id = events.shown().subscriptions[0].id.clone();
+        events.change(EventsChange::Unsubscribe { id }).await.map(drop).expect("unsubscribed");
+        follow(&alerts, &events, now + 2, ArrayState::Degraded);
+        assert_eq!(problem(&alerts, &events), None);
+        assert_eq!(follow(&alerts, &events, now + 3, ArrayState::Degraded), ["AlertCleared"]);
     });
 }
 

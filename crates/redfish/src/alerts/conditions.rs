@@ -329,8 +329,9 @@ fn sensors(view: &View, all: &mut Vec<Condition>) {
     let unwell = |own: &&Sensor| own.health != Health::Ok;
     for sensor in view.surroundings.sensors.iter().filter(unwell) {
         let args: [&dyn Display; 2] = [&sensor.name, &reading(sensor)];
-        let found = Condition::new(&say::SENSOR_NOT_WELL, &args, uri::CHASSIS, &sensor.name);
-        all.push(found.part(&sensor.id).grave(sensor.health));
+        let of = uri::sensor(&sensor.id);
+        let found = Condition::new(&say::SENSOR_NOT_WELL, &args, &of, &sensor.name);
+        all.push(found.grave(sensor.health));
     }
 }
 
@@ -342,8 +343,8 @@ fn fans(view: &View, all: &mut Vec<Condition>) {
             None => "a speed that nobody knows".to_owned(),
         };
         let args: [&dyn Display; 2] = [&fan.name, &turns];
-        let found = Condition::new(&say::FAN_NOT_WELL, &args, uri::CHASSIS, &fan.name);
-        all.push(found.part(&fan.id).grave(fan.health));
+        let found = Condition::new(&say::FAN_NOT_WELL, &args, &uri::fan(&fan.id), &fan.name);
+        all.push(found.grave(fan.health));
     }
 }
 
@@ -355,8 +356,9 @@ fn supplies(view: &View, all: &mut Vec<Condition>) {
             _ => "is not well",
         };
         let args: [&dyn Display; 2] = [&supply.name, &problem];
-        let found = Condition::new(&say::SUPPLY_NOT_WELL, &args, uri::CHASSIS, &supply.name);
-        all.push(found.part(&supply.id).grave(supply.health.max(Health::Warning)));
+        let of = uri::supply(&supply.id);
+        let found = Condition::new(&say::SUPPLY_NOT_WELL, &args, &of, &supply.name);
+        all.push(found.grave(supply.health.max(Health::Warning)));
     }
 }
 
@@ -384,8 +386,8 @@ fn ports(view: &View, all: &mut Vec<Condition>) {
         let own: Vec<&str> = own.map(|own| own.as_str()).collect();
         if !own.is_empty() {
             let args: [&dyn Display; 2] = [&port.id, &own.join(", ")];
-            let found = Condition::new(&say::PORT_WITHOUT_LINK, &args, uri::CHASSIS, &port.id);
-            all.push(found.part(&port.id));
+            let of = uri::port(&port.id);
+            all.push(Condition::new(&say::PORT_WITHOUT_LINK, &args, &of, &port.id));
         }
     }
 }

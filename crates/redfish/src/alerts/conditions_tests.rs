@@ -264,7 +264,7 @@ fn what_is_around_the_drives_is_told() {
         }];
     });
     assert_eq!(told(&found).1, Health::Critical);
-    assert_eq!(found.what, "sensor CPU reads 91.5 °C");
+    assert_eq!((&found.what[..], found.of), ("sensor CPU reads 91.5 °C", uri::sensor("s")));
     let found = around(&|own| {
         own.fans = vec![Fan {
             id: "f".to_owned(),
@@ -274,7 +274,8 @@ fn what_is_around_the_drives_is_told() {
             health: Health::Warning,
         }];
     });
-    assert_eq!(found.what, "fan fan 1 turns at 0 turns a minute");
+    let what = "fan fan 1 turns at 0 turns a minute";
+    assert_eq!((&found.what[..], found.of), (what, uri::fan("f")));
     let found = around(&|own| {
         own.supplies = vec![Supply {
             id: "p".to_owned(),
@@ -285,7 +286,8 @@ fn what_is_around_the_drives_is_told() {
         }];
     });
     assert_eq!(told(&found).1, Health::Warning);
-    assert_eq!(found.what, "power supply PSU 2 gives no power");
+    let what = "power supply PSU 2 gives no power";
+    assert_eq!((&found.what[..], found.of), (what, uri::supply("p")));
 }
 
 #[test]
@@ -309,7 +311,8 @@ fn a_port_without_link_is_told_if_something_listens_there() {
             ..Surroundings::default()
         });
     });
-    assert_eq!(found.what, "network port eth0, at which 192.0.2.1:443 is served, has no link");
+    let what = "network port eth0, at which 192.0.2.1:443 is served, has no link";
+    assert_eq!((&found.what[..], found.of), (what, uri::port("eth0")));
 }
 
 #[test]

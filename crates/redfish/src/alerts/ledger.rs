@@ -22,6 +22,8 @@
 //! - Of one alert it is told in turn that it was raised and that it is over; what was told last is
 //!   what is so, [`FLAP`] after the last change at the latest.
 //! - After a restart an alert is not over before [`START`]: what is wrong may not be known yet.
+//! - No moment that is waited from is after now: a clock that was set back makes nothing wait for
+//!   longer than it would.
 
 use super::{Condition, News, Told};
 use crate::view::{Alert, Alerts, Health};
@@ -141,6 +143,11 @@ impl Record {
         told.push(Told { news, alert, at });
     }
 
+    /// The clock may have been set back.
+    fn seen_at(&mut self, now: u64) {
+        (self.since, self.told_at) = (self.since.min(now), self.told_at.min(now));
+    }
+
     /// Whether a change is told: one of an alert that flaps only once it lasts.
     fn is_due(&self, now: u64) -> bool {
         self.rises <= RISES || now.saturating_sub(self.since) >= FLAP
@@ -204,7 +211,9 @@ impl Ledger {
     pub fn follow(&mut self, conditions: &[Condition], now: u64) -> Vec<Told> {
         let mut told = Vec::new();
         let keys: BTreeSet<&str> = conditions.iter().map(|one| one.key.as_str()).collect();
+        self.patient_until = self.patient_until.min(now.saturating_add(START));
         let patient_until = self.patient_until;
+        self.records.values_mut().for_each(|record| record.seen_at(now));
         self.records.retain(|key, record| {
             let is_awaited = record.is_of_before && record.stands && now < patient_until;
             keys.contains(key.as_str()) || is_awaited || record.gone(now, &mut told)

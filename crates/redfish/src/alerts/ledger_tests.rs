@@ -222,3 +222,34 @@ fn history(seed: u64) {
 fn what_is_told_is_what_follows_from_all_that_was_seen() {
     (0..500).for_each(history);
 }
+
+#[test]
+fn a_clock_that_is_set_back_makes_nothing_wait_longer_than_it_would() {
+    const LATE: u64 = 1_000_000_000;
+    const EARLY: u64 = 1000;
+    let is = [warning("a")];
+    // It is told again a day after the clock was set.
+    let mut ledger = Ledger::new(1);
+    ledger.follow(&is, LATE);
+    assert_eq!(news(&ledger.follow(&is, EARLY)), []);
+    assert_eq!(news(&ledger.follow(&is, EARLY + DAY - 1)), []);
+    assert_eq!(news(&ledger.follow(&is, EARLY + DAY)), [("1", News::Stands)]);
+    // One that flaps is told once it lasts.
+    let mut ledger = Ledger::new(1);
+    for at in 0..=u64::from(RISES) + 1 {
+        ledger.follow(&is, LATE + 2 * at);
+        ledger.follow(&[], LATE + 2 * at + 1);
+    }
+    ledger.follow(&is, LATE + 100);
+    assert_eq!(news(&ledger.follow(&is, EARLY)), []);
+    assert_eq!(news(&ledger.follow(&is, EARLY + FLAP)), [("1", News::Raised)]);
+    // After a start one of before is over when it was looked for long enough.
+    let mut ledger = Ledger::new(1);
+    ledger.follow(&is, LATE);
+    let mut ledger = ledger.restarted(LATE);
+    assert_eq!(news(&ledger.follow(&[], EARLY)), []);
+    assert_eq!(news(&ledger.follow(&[], EARLY + START)), [("1", News::Cleared)]);
+    // What is over is another alert when it comes again.
+    assert_eq!(news(&ledger.follow(&[], EARLY + START + FLAP)), []);
+    assert_eq!(news(&ledger.follow(&is, EARLY + START + FLAP)), [("2", News::Raised)]);
+}

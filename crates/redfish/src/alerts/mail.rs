@@ -41,6 +41,9 @@ pub fn subject(host: &str, letter: &Letter) -> String {
     if let ([told], 0) = (&letter.told[..], letter.left_out) {
         return tagged(host, &format!("{}: {}", word(told), told.alert.what));
     }
+    if letter.told.is_empty() {
+        return tagged(host, &format!("{} messages were left out", letter.left_out));
+    }
     let count = |is_it: &dyn Fn(&Told) -> bool| letter.told.iter().filter(|one| is_it(one)).count();
     let is_over = |one: &Told| one.news == News::Cleared;
     let critical = count(&|one| !is_over(one) && one.alert.severity == Health::Critical);

@@ -9,7 +9,8 @@
 //! - Messages are sent in the order in which they came; each once, if what sends it says so.
 //! - Of messages that are sent as they come no more than [`A_MINUTE`] alone, and one together, go
 //!   out within a minute.
-//! - It has no more than [`MOST`] messages. Those that came last are left out, and counted.
+//! - It has no more than [`MOST`] messages. Those that came last are left out, and counted. How many
+//!   these are is told with what is held, or by itself where nothing is.
 
 use super::Told;
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,8 @@ impl Outbox {
         if let Some(first) = self.ready.front() {
             return Some(Letter { told: vec![first.clone()], left_out: 0 });
         }
-        let is_due = !self.held.is_empty() && now.abs_diff(self.since) >= MINUTE;
+        let waits = !self.held.is_empty() || self.left_out > 0;
+        let is_due = waits && now.abs_diff(self.since) >= MINUTE;
         is_due.then(|| Letter { told: self.held.clone(), left_out: self.left_out })
     }
 
@@ -92,7 +94,7 @@ impl Outbox {
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.held.is_empty()
+        self.ready.is_empty() && self.held.is_empty() && self.left_out == 0
     }
 }
 

@@ -25,6 +25,13 @@ fn ids(letter: &Letter) -> Vec<u64> {
     letter.told.iter().map(|told| told.alert.id.parse().expect("a number")).collect()
 }
 
+/// Sends one letter.
+fn sent_one(outbox: &mut Outbox, now: u64) -> Letter {
+    let letter = outbox.next(now).expect("a letter");
+    outbox.done(&letter, now);
+    letter
+}
+
 /// Sends all that is due.
 fn sent(outbox: &mut Outbox, now: u64) -> Vec<Vec<u64>> {
     let mut all = Vec::new();
@@ -70,6 +77,24 @@ fn what_is_not_sent_stays_and_what_is_too_much_is_counted() {
         outbox.next(121).map(|letter| (ids(&letter), letter.left_out)),
         Some((vec![9999], 0))
     );
+}
+
+#[test]
+fn what_was_left_out_while_the_last_was_being_sent_is_told() {
+    let mut outbox = Outbox::default();
+    (0..MOST as u64).for_each(|id| outbox.put(told(id), 0));
+    (0..A_MINUTE).for_each(|_| drop(sent_one(&mut outbox, 0)));
+    (0..A_MINUTE as u64).for_each(|id| outbox.put(told(1000 + id), 0));
+    let together = outbox.next(60).expect("a letter");
+    outbox.put(told(2000), 60);
+    outbox.put(told(2001), 60);
+    outbox.done(&together, 60);
+    assert!(!outbox.is_empty(), "two are left out");
+    assert_eq!(outbox.next(119), None);
+    let rest = outbox.next(120).expect("a letter");
+    assert_eq!((ids(&rest), rest.left_out), (Vec::new(), 2));
+    outbox.done(&rest, 120);
+    assert!(outbox.is_empty());
 }
 
 #[test]

@@ -261,6 +261,38 @@ mod tests {
     }
 
     #[test]
+    fn a_password_is_for_the_server_and_the_user_that_it_was_given_for() {
+        let given = || MailChange {
+            server: Some("mail.example".to_owned()),
+            user: Some("ana".to_owned()),
+            password: Some(Secret::new("horse")),
+            ..MailChange::default()
+        };
+        let after = |change: MailChange| {
+            let mut settings = Settings::default();
+            given().apply(&mut settings);
+            change.apply(&mut settings);
+            settings.password
+        };
+        let text = |text: &str| Some(text.to_owned());
+        let kept = Some(Secret::new("horse"));
+        assert_eq!(after(MailChange { from: text("x@b.example"), ..MailChange::default() }), kept);
+        assert_eq!(
+            after(MailChange { server: text("mail.example"), ..MailChange::default() }),
+            kept
+        );
+        assert_eq!(
+            after(MailChange { server: text("other.example"), ..MailChange::default() }),
+            None
+        );
+        assert_eq!(after(MailChange { user: text("bob"), ..MailChange::default() }), None);
+        let other = Some(Secret::new("staple"));
+        let both =
+            MailChange { user: text("bob"), password: other.clone(), ..MailChange::default() };
+        assert_eq!(after(both), other);
+    }
+
+    #[test]
     fn what_can_not_be_used_is_refused() {
         for (own, expected) in [
             (json!({"ServiceEnabled": true}), "PropertyMissing"),

@@ -66,6 +66,15 @@ fn originated(view: &View, alert: &Alert) -> Value {
     condition
 }
 
+/// Adds to how a resource is what is wrong with it, if anything is.
+pub(super) fn put_conditions(view: &View, status: &mut Value, own: &str) {
+    let all = view.alerts.alerts.iter().filter(|alert| alert.of == own);
+    let conditions: Vec<Value> = all.map(condition).collect();
+    if !conditions.is_empty() {
+        super::put(status, "Conditions", json!(conditions));
+    }
+}
+
 /// How a resource is, with what is wrong with it, and how grave the worst is of what belongs to it.
 pub(super) fn status(
     view: &View,
@@ -74,14 +83,10 @@ pub(super) fn status(
     has: impl Fn(&str) -> bool,
 ) -> Value {
     let mut status = standing.status();
-    let all = view.alerts.alerts.iter().filter(|alert| alert.of == own);
-    let conditions: Vec<Value> = all.map(condition).collect();
     let rollup = worst(view, |of| of == own || has(of));
     let health = Severity::of(standing.health).unwrap_or(Severity::Ok);
     super::put(&mut status, "HealthRollup", json!(rollup.max(health).word()));
-    if !conditions.is_empty() {
-        super::put(&mut status, "Conditions", json!(conditions));
-    }
+    put_conditions(view, &mut status, own);
     status
 }
 

@@ -1,6 +1,6 @@
 //! The machine's network ports: `EthernetInterface`.
 
-use super::{collection, link, uri};
+use super::{alerts, collection, link, uri};
 use crate::view::{NetworkPort, View};
 use core::net::{IpAddr, Ipv4Addr};
 use serde_json::{Value, json};
@@ -17,8 +17,13 @@ pub(super) fn one(view: &View, id: &str) -> Option<Value> {
     let old: Vec<Value> = old.iter().map(|(ip, bits)| old_address(*ip, *bits)).collect();
     let new: Vec<Value> =
         new.iter().map(|(ip, bits)| json!({"Address": ip, "PrefixLength": bits})).collect();
+    let at = uri::port(id);
+    let state = if own.is_enabled { "Enabled" } else { "Disabled" };
+    let health = alerts::worst(view, |of| of == at);
+    let mut status = json!({"State": state, "Health": health.word()});
+    alerts::put_conditions(view, &mut status, &at);
     let mut resource = json!({
-        "@odata.id": uri::port(id),
+        "@odata.id": at,
         "@odata.type": "#EthernetInterface.v1_12_5.EthernetInterface",
         "Id": id,
         "Name": id,
@@ -27,10 +32,7 @@ pub(super) fn one(view: &View, id: &str) -> Option<Value> {
         "SpeedMbps": own.megabits,
         "FullDuplex": own.full_duplex,
         "MTUSize": own.mtu,
-        "Status": {
-            "State": if own.is_enabled { "Enabled" } else { "Disabled" },
-            "Health": "OK",
-        },
+        "Status": status,
         "IPv4Addresses": old,
         "IPv6Addresses": new,
         "Links": {"Chassis": link(uri::CHASSIS)},

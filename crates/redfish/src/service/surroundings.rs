@@ -1,6 +1,6 @@
 //! Housings, and sensors, fans and power supplies of the machine's.
 
-use super::{chassis, collection, link, ports, uri};
+use super::{alerts, chassis, collection, link, ports, uri};
 use crate::oem;
 use crate::routes::{Match, Resource};
 use crate::view::{Fan, Health, Measures, Sensor, Supply, View};
@@ -18,20 +18,20 @@ pub(super) fn rendered(view: &View, found: &Match) -> Option<Value> {
             let uris = own.sensors.iter().map(|own| uri::sensor(&own.id));
             Some(collection(uri::SENSORS, "SensorCollection", "Sensors", uris))
         }
-        R::Sensor => own.sensors.iter().find(|own| own.id == id).map(sensor),
+        R::Sensor => own.sensors.iter().find(|own| own.id == id).map(|own| sensor(view, own)),
         R::Thermal => Some(thermal(view)),
         R::ThermalMetrics => Some(thermal_metrics(view)),
         R::Fans => {
             let uris = own.fans.iter().map(|own| uri::fan(&own.id));
             Some(collection(uri::FANS, "FanCollection", "Fans", uris))
         }
-        R::Fan => own.fans.iter().find(|own| own.id == id).map(fan),
+        R::Fan => own.fans.iter().find(|own| own.id == id).map(|own| fan(view, own)),
         R::Power => Some(power(view)),
         R::PowerSupplies => {
             let uris = own.supplies.iter().map(|own| uri::supply(&own.id));
             Some(collection(uri::SUPPLIES, "PowerSupplyCollection", "Power supplies", uris))
         }
-        R::PowerSupply => own.supplies.iter().find(|own| own.id == id).map(supply),
+        R::PowerSupply => own.supplies.iter().find(|own| own.id == id).map(|own| supply(view, own)),
         R::PowerSupplyMetrics => {
             own.supplies.iter().find(|own| own.id == id).and_then(supply_metrics)
         }
@@ -63,17 +63,24 @@ fn status(is_there: bool, health: Health) -> Value {
     json!({"State": state, "Health": health.word()})
 }
 
-fn sensor(own: &Sensor) -> Value {
+/// The same with what is wrong there.
+fn told(view: &View, mut status: Value, of: &str) -> Value {
+    alerts::put_conditions(view, &mut status, of);
+    status
+}
+
+fn sensor(view: &View, own: &Sensor) -> Value {
+    let at = uri::sensor(&own.id);
     let (kind, units, _) = unit(own.measures);
     let mut resource = json!({
-        "@odata.id": uri::sensor(&own.id),
+        "@odata.id": at,
         "@odata.type": "#Sensor.v1_13_0.Sensor",
         "Id": own.id,
         "Name": own.name,
         "ReadingType": kind,
         "ReadingUnits": units,
         "Reading": reading(own, own.reading),
-        "Status": status(own.reading.is_some(), own.health),
+        "Status": told(view, status(own.reading.is_some(), own.health), &at),
     });
     let mut thresholds = json!({});
     for (name, limit) in [("UpperCaution", own.high), ("UpperCritical", own.critical)] {
@@ -126,13 +133,14 @@ fn thermal_metrics(view: &View) -> Value {
     })
 }
 
-fn fan(own: &Fan) -> Value {
+fn fan(view: &View, own: &Fan) -> Value {
+    let at = uri::fan(&own.id);
     let mut resource = json!({
-        "@odata.id": uri::fan(&own.id),
+        "@odata.id": at,
         "@odata.type": "#Fan.v1_6_0.Fan",
         "Id": own.id,
         "Name": own.name,
-        "Status": status(own.rpm.is_some(), own.health),
+        "Status": told(view, status(own.rpm.is_some(), own.health), &at),
         "Oem": oem::wrapped(&oem::Fan { least_rpm: own.least_rpm }),
     });
     if let Some(rpm) = own.rpm {
@@ -155,13 +163,14 @@ fn power(view: &View) -> Value {
     })
 }
 
-fn supply(own: &Supply) -> Value {
+fn supply(view: &View, own: &Supply) -> Value {
+    let at = uri::supply(&own.id);
     let mut resource = json!({
-        "@odata.id": uri::supply(&own.id),
+        "@odata.id": at,
         "@odata.type": "#PowerSupply.v1_7_0.PowerSupply",
         "Id": own.id,
         "Name": own.name,
-        "Status": status(own.is_on != Some(false), own.health),
+        "Status": told(view, status(own.is_on != Some(false), own.health), &at),
     });
     if let Some(is_on) = own.is_on {
         let input = if is_on { "Normal" } else { "LossOfInput" };

@@ -143,3 +143,49 @@ fn a_supply_that_gives_no_power_is_told() {
         assert_eq!(own.get("Metrics").is_some(), is_on.is_some());
     }
 }
+
+#[test]
+fn what_is_wrong_stands_with_the_part_that_it_is_wrong_with() {
+    use crate::view::{Alert, Alerts};
+    let sensors = vec![sensor_of(Measures::Temperature, Some(90_000))];
+    let named = |id: &str| (id.to_owned(), format!("part {id}"));
+    let ((fan, fan_name), (supply, supply_name)) = (named("f"), named("p"));
+    let fans =
+        vec![Fan { id: fan, name: fan_name, rpm: Some(0), least_rpm: None, health: Health::Ok }];
+    let supplies = vec![Supply {
+        id: supply,
+        name: supply_name,
+        is_on: Some(false),
+        input_microwatts: None,
+        health: Health::Ok,
+    }];
+    let ports = vec![NetworkPort { id: "eth0".to_owned(), ..NetworkPort::default() }];
+    let view = around(Surroundings { sensors, fans, supplies, ports, ..Surroundings::default() });
+    for of in [uri::sensor("s"), uri::fan("f"), uri::supply("p"), uri::port("eth0")] {
+        assert_eq!(get(&view, &of)["Status"].get("Conditions"), None, "{of}");
+        let alert = Alert {
+            id: "7".to_owned(),
+            message: "FanNotWell".to_owned(),
+            args: Vec::new(),
+            severity: Health::Critical,
+            what: "it does not turn".to_owned(),
+            action: "see to it".to_owned(),
+            of: of.clone(),
+            name: "part".to_owned(),
+            raised: 60,
+            acknowledged: None,
+        };
+        let alerts = Alerts { alerts: vec![alert] };
+        let view = View { alerts: alerts.into(), ..view.clone() };
+        let conditions = &get(&view, &of)["Status"]["Conditions"];
+        assert_eq!(conditions[0]["Message"], "it does not turn", "{of}");
+        assert_eq!(conditions.as_array().map(Vec::len), Some(1), "{of}");
+        // It is told of all that this belongs to, and can be found from the list.
+        let housing = if of == uri::port("eth0") { uri::SYSTEM } else { uri::CHASSIS };
+        assert_eq!(get(&view, housing)["Status"]["HealthRollup"], "Critical", "{of}");
+        let listed = get(&view, uri::SERVICE_CONDITIONS);
+        assert_eq!(listed["Conditions"][0]["OriginOfCondition"]["@odata.id"], of);
+    }
+    let alerts = get(&view, &uri::port("eth0"));
+    assert_eq!(alerts["Status"]["Health"], "OK");
+}
