@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "84d6225a2041a8c6",
+        hash: "a6670144d66e4b9c",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-4777c533.js",
+        path: "/assets/index-d0332b17.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "77905e3d06229c6c",
-        plain: include_bytes!("assets/index-4777c533.js"),
-        gzip: include_bytes!("assets/index-4777c533.js.gz"),
+        hash: "7e1894b699d9e1b7",
+        plain: include_bytes!("assets/index-d0332b17.js"),
+        gzip: include_bytes!("assets/index-d0332b17.js.gz"),
     },
     crate::File {
         path: "/assets/style-16a19925.css",

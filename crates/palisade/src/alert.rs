@@ -1,21 +1,20 @@
 //! `palisade alert`: what is wrong, who has seen it, and who is told of it.
 //!
-//! A mail server's password is read from the standard input. It is never an argument.
+//! - [`mail`]: how alerts are mailed.
+
+mod mail;
 
 use crate::array::DONE;
 use crate::client::{self, Change, Client};
 use crate::confirm;
-use crate::event;
-use crate::output::{How, Output, Problem, printable, severity, table};
-use crate::secret;
-use clap::{Subcommand, ValueEnum};
-use redfish::events::smtp;
-use redfish::messages::{self, Severity};
+use crate::output::{How, Output, Problem, health, printable, table};
+use clap::Subcommand;
+use redfish::messages;
 use redfish::service::uri;
-use redfish::view::{Alert, Alerts, Answer, Health};
+use redfish::view::{Alert, Alerts, Answer};
 use redfish::{dates, read, told};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 
 /// What can be done with alerts.
@@ -39,71 +38,8 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Say how alerts are mailed, and to whom
-    Mail(Mail),
-}
-
-/// How alerts are mailed.
-#[derive(Debug, clap::Args)]
-pub struct Mail {
-    /// The mail server: a name or an address, with a port if it is not the usual one
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = server)]
-    server: Option<(String, Option<u16>)>,
-    /// The sender's address
-    #[arg(long, value_name = "ADDRESS")]
-    from: Option<String>,
-    /// How the connection is protected
-    #[arg(long, value_enum)]
-    tls: Option<Protected>,
-    /// Log in as this user; read the password from the standard input
-    #[arg(long, value_name = "USER")]
-    user: Option<String>,
-    /// Tell this recipient, too, of alerts of this severity or graver; may be repeated
-    #[arg(long, value_name = "ADDRESS[:SEVERITY]", value_parser = recipient)]
-    to: Vec<(String, Severity)>,
-    /// Send no mail
-    #[arg(long, conflicts_with_all = ["server", "to"])]
-    off: bool,
-    #[command(flatten)]
-    how: How,
-}
-
-/// How a connection to a mail server is protected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Protected {
-    /// TLS that begins with a command, usually at port 587
-    Starttls,
-    /// TLS from the beginning, usually at port 465
-    Tls,
-    /// None: passwords and mails can be read on the way
-    None,
-}
-
-/// Reads a server with or without a port; an IPv6 address with a port stands in brackets.
-fn server(text: &str) -> Result<(String, Option<u16>), String> {
-    let wrong = || "use HOST, HOST:PORT or [IPV6-ADDRESS]:PORT".to_owned();
-    let number = |port: &str| port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong);
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
-            (host, rest.strip_prefix(':').map(number).transpose()?)
-        }
-        None => match text.split_once(':') {
-            Some((host, port)) if !port.contains(':') => (host, Some(number(port)?)),
-            _ => (text, None),
-        },
-    };
-    if smtp::is_server(host) { Ok((host.to_owned(), port)) } else { Err(wrong()) }
-}
-
-/// Reads a recipient with or without a severity.
-fn recipient(text: &str) -> Result<(String, Severity), String> {
-    let (address, least) = text.rsplit_once(':').unwrap_or((text, "warning"));
-    let least = Severity::of(least).ok_or("the severity is warning or critical")?;
-    match smtp::is_address(address) {
-        true => Ok((address.to_owned(), least)),
-        false => Err("use an address such as ana@example.org".to_owned()),
-    }
+    /// Show how alerts are mailed, and to whom; with options, say it
+    Mail(mail::Mail),
 }
 
 /// Who was told of a test.
@@ -177,15 +113,6 @@ fn tested(all: &[TestedOne]) -> String {
     table(&["TO", "RESULT"], &all.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The word of a health.
-fn word(health: Health) -> String {
-    severity(match health {
-        Health::Ok => event::Severity::Ok,
-        Health::Warning => event::Severity::Warning,
-        Health::Critical => event::Severity::Critical,
-    })
-}
-
 /// A table of alerts, each with what to do.
 fn text(alerts: &[Alert]) -> String {
     if alerts.is_empty() {
@@ -194,7 +121,7 @@ fn text(alerts: &[Alert]) -> String {
     let row = |own: &Alert| {
         let seen = own.acknowledged.as_ref().map_or_else(String::new, |(_, who)| printable(who));
         let (since, what) = (dates::text(own.raised), printable(&own.what));
-        vec![printable(&own.id), since, word(own.severity), seen, what]
+        vec![printable(&own.id), since, health(own.severity), seen, what]
     };
     let rows: Vec<_> = alerts.iter().map(row).collect();
     let mut text = table(&["ID", "SINCE", "SEVERITY", "SEEN BY", "WHAT"], &rows);
@@ -205,74 +132,10 @@ fn text(alerts: &[Alert]) -> String {
     text
 }
 
-impl Mail {
-    /// What the service is to have otherwise.
-    fn smtp(&self) -> Result<Map<String, Value>, Problem> {
-        let mut own = Map::new();
-        let mut put = |name: &str, value: Value| {
-            own.insert(name.to_owned(), value);
-        };
-        if let Some((host, port)) = &self.server {
-            put("ServiceEnabled", json!(true));
-            put("ServerAddress", json!(host));
-            if let Some(port) = port {
-                put("Port", json!(port));
-            }
-        }
-        if self.off {
-            put("ServiceEnabled", json!(false));
-        }
-        if let Some(from) = &self.from {
-            put("FromAddress", json!(from));
-        }
-        if let Some(tls) = self.tls {
-            let word = match tls {
-                Protected::Starttls => smtp::Protocol::StartTLS,
-                Protected::Tls => smtp::Protocol::TlsSsl,
-                Protected::None => smtp::Protocol::None,
-            };
-            put("ConnectionProtocol", json!(word.word()));
-        }
-        if let Some(user) = &self.user {
-            put("Authentication", json!(smtp::Authentication::AutoDetect.word()));
-            put("Username", json!(user));
-            // None is needed to plan.
-            let password = if self.how.dry_run { String::new() } else { secret::from_stdin()? };
-            put("Password", json!(password));
-        }
-        Ok(own)
-    }
-
-    async fn carry_out(&self, client: &Client) -> Result<(), Problem> {
-        let own = self.smtp()?;
-        let mut changes = Vec::new();
-        if !own.is_empty() {
-            changes.push(Change::patch(uri::EVENT_SERVICE, json!({ "SMTP": own })));
-        }
-        for (address, least) in &self.to {
-            let severities = Severity::ALL.into_iter().filter(|own| own >= least);
-            changes.push(Change::post(
-                uri::SUBSCRIPTIONS,
-                json!({
-                    "Destination": format!("mailto:{address}"),
-                    "Protocol": "SMTP",
-                    "Severities": severities.map(Severity::word).collect::<Vec<_>>(),
-                }),
-            ));
-        }
-        for change in &changes {
-            confirm::change(change, self.how, client).await?;
-        }
-        if !self.how.dry_run {
-            self.how.output.print(&DONE, |_| "try it with: palisade alert test".to_owned());
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redfish::view::Health;
 
     fn alert(id: &str, acknowledged: Option<(u64, String)>) -> Alert {
         Alert {
@@ -307,21 +170,5 @@ mod tests {
         let told = text(&[alert("7", Some((120, "ana".to_owned()))), alert("8", None)]);
         assert!(told.contains("7   1970-01-01T00:01:00Z  warning   ana"), "{told}");
         assert!(told.ends_with("  7: replace what failed\n  8: replace what failed\n"), "{told}");
-    }
-
-    #[test]
-    fn servers_and_recipients_are_read() {
-        let host = |host: &str, port| Ok((host.to_owned(), port));
-        assert_eq!(server("mail.example"), host("mail.example", None));
-        assert_eq!(server("mail.example:25"), host("mail.example", Some(25)));
-        assert_eq!(server("[::1]:25"), host("::1", Some(25)));
-        assert_eq!(server("::1"), host("::1", None));
-        for wrong in ["", "a b", "mail:0", "mail:x", "[::1", "mail:70000"] {
-            assert!(server(wrong).is_err(), "{wrong}");
-        }
-        let to = |least| Ok(("ana@example.org".to_owned(), least));
-        assert_eq!(recipient("ana@example.org"), to(Severity::Warning));
-        assert_eq!(recipient("ana@example.org:critical"), to(Severity::Critical));
-        assert!(recipient("ana").is_err() && recipient("ana@example.org:loud").is_err());
     }
 }

@@ -10,9 +10,10 @@
 
 use crate::array::errors;
 use crate::event;
-use crate::output::{Output, percent, printable, state, table_within, wrapped};
-use crate::status::{Host, Overview, arrays_within, standing};
+use crate::output::{Output, health, percent, printable, state, table_within, wrapped};
+use crate::status::{Host, InShort, Overview, arrays_within, standing};
 use crate::task::time_left;
+use redfish::dates;
 use redfish::view;
 use std::io::IsTerminal;
 use units::format_size;
@@ -22,6 +23,9 @@ pub const COLUMNS: usize = 100;
 
 /// How wide it is at least.
 const LEAST: usize = 40;
+
+/// How many alerts are shown at most.
+const ALERTS: usize = 5;
 
 /// Cells of a bar.
 const CELLS: u64 = 20;
@@ -51,6 +55,7 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
     sections.push(exports(columns, &status.arrays));
     sections.push(hosts(columns, &overview.hosts));
     sections.extend(gpu(&status.parity));
+    sections.push(alerts(columns, &overview.alerts));
     if !overview.warnings.is_empty() {
         let lines: Vec<_> = overview
             .warnings
@@ -68,6 +73,27 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
     let sections: Vec<&str> = sections.iter().map(|text| text.trim_end()).collect();
     let sections: Vec<&str> = sections.into_iter().filter(|text| !text.is_empty()).collect();
     sections.join("\n\n")
+}
+
+/// The alerts that are the gravest, those first that nobody has seen.
+fn alerts(columns: usize, alerts: &InShort) -> String {
+    let InShort { count, unseen, all, .. } = alerts;
+    if *count == 0 {
+        return String::new();
+    }
+    let mut shown: Vec<&view::Alert> = all.iter().collect();
+    shown.sort_by_key(|own| own.acknowledged.is_some());
+    let row = |own: &&view::Alert| {
+        let seen = own.acknowledged.as_ref().map_or_else(String::new, |(_, who)| printable(who));
+        let since = dates::text(own.raised);
+        vec![printable(&own.id), since, health(own.severity), seen, printable(&own.what)]
+    };
+    let rows: Vec<_> = shown.iter().take(ALERTS).map(row).collect();
+    let headings = ["ALERT", "SINCE", "SEVERITY", "SEEN BY", "WHAT"];
+    let table = table_within(columns, &headings, &rows, &[0, 3, 4]);
+    let many = if *count == 1 { "1 alert".to_owned() } else { format!("{count} alerts") };
+    let rest = format!("{many}, {unseen} not seen; all, and what to do: palisade alert list");
+    format!("{}\n{}", table.trim_end(), wrapped(&rest, columns, 0, 0))
 }
 
 /// What to do next.
@@ -155,12 +181,13 @@ fn drives(columns: usize, overview: &Overview) -> String {
 
 fn exports(columns: usize, arrays: &[view::Array]) -> String {
     let row = |export: &view::Export| {
-        let hosts = export.nvme.as_ref().map(|nvme| nvme.connections.len());
+        let hosts =
+            export.nvme.as_ref().map_or(export.clients.len(), |nvme| nvme.connections.len());
         vec![
             printable(&export.id),
             format!("{}/{}", printable(&export.array), printable(&export.volume)),
             state(&if export.serving { "yes" } else { "no" }),
-            hosts.map(|count| count.to_string()).unwrap_or_default(),
+            hosts.to_string(),
             printable(export.problem.as_deref().unwrap_or(&export.uri)),
         ]
     };

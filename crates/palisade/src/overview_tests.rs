@@ -37,6 +37,21 @@ fn named(path: &str, serial: &str, state: DriveState) -> Named {
     Named { id: format!("id-{serial}"), health: view::Health::Ok, drive }
 }
 
+fn alert(id: &str, acknowledged: Option<(u64, String)>) -> view::Alert {
+    view::Alert {
+        id: id.to_owned(),
+        message: "ArrayDegraded".to_owned(),
+        args: vec!["tank".to_owned()],
+        severity: view::Health::Warning,
+        what: "array tank is degraded".to_owned(),
+        action: "replace what failed".to_owned(),
+        of: "/redfish/v1/x".to_owned(),
+        name: "tank".to_owned(),
+        raised: 60,
+        acknowledged,
+    }
+}
+
 fn degraded() -> Overview {
     let tank = array(json!({
         "state": "degraded",
@@ -94,6 +109,7 @@ fn degraded() -> Overview {
             named("/dev/sda", "X", DriveState::Foreign),
         ],
         hosts: vec![host],
+        alerts: InShort::of(vec![alert("8", None), alert("7", Some((120, "ana".to_owned())))]),
         warnings: vec![warning],
     }
 }
@@ -118,6 +134,11 @@ tank:1  tank/images  yes     1      nvme+tcp://192.0.2.1:4420/nqn.2026-01.org.pa
 
 HOST                               CONTROLLERS  QUEUES  EXPORTS
 nqn.2014-08.org.nvmexpress:uuid:1  1            5       tank:1
+
+ALERT  SINCE                 SEVERITY  SEEN BY  WHAT
+8      1970-01-01T00:01:00Z  warning            array tank is degraded
+7      1970-01-01T00:01:00Z  warning   ana      array tank is degraded
+2 alerts, 1 not seen; all, and what to do: palisade alert list
 
 LAST WARNINGS
 2026-11-24T09:30:00Z  warning   array tank is degraded
@@ -165,6 +186,7 @@ fn where_all_is_well_nothing_is_to_be_done() {
         },
         drives: Vec::new(),
         hosts: Vec::new(),
+        alerts: InShort::default(),
         warnings: Vec::new(),
     };
     let whole = "no arrays; create one with: palisade array create\n\nnothing to do next";

@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use redfish::dates;
 use redfish::read;
 use redfish::service::uri;
-use redfish::view::{self, Answer, KnownDrive};
+use redfish::view::{self, Alert, Answer, KnownDrive};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -37,8 +37,33 @@ pub struct Overview {
     pub drives: Vec<Named>,
     /// Hosts that are connected over NVMe/TCP, by name.
     pub hosts: Vec<Host>,
+    /// What is wrong now, in short.
+    pub alerts: InShort,
     /// The last warnings, the newest last.
     pub warnings: Vec<Event>,
+}
+
+/// Alerts that stand, in short.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct InShort {
+    /// How many there are.
+    pub count: usize,
+    /// How many of them nobody has acknowledged.
+    pub unseen: usize,
+    /// The gravest of them; `ok` if there is none.
+    pub worst: view::Health,
+    /// They, the gravest first.
+    #[serde(skip)]
+    pub all: Vec<Alert>,
+}
+
+impl InShort {
+    /// Of alerts.
+    pub fn of(all: Vec<Alert>) -> Self {
+        let unseen = all.iter().filter(|own| own.acknowledged.is_none()).count();
+        let worst = all.iter().map(|own| own.severity).max().unwrap_or_default();
+        Self { count: all.len(), unseen, worst, all }
+    }
 }
 
 /// A drive, with what names it for ever.
@@ -95,7 +120,16 @@ async fn fetch(client: &Client) -> Result<Overview, Problem> {
     let (status, now) = fetch::status(client).await?;
     let hosts = hosts(&status.arrays);
     let warnings = warnings(client, now.saturating_sub(WARNINGS.1)).await?;
-    Ok(Overview { status, drives, hosts, warnings })
+    let alerts = alerts(client).await?;
+    Ok(Overview { status, drives, hosts, alerts, warnings })
+}
+
+/// What is wrong now.
+async fn alerts(client: &Client) -> Result<InShort, Problem> {
+    // A daemon of before, or one that tells no alerts to who asks, has none.
+    let none = [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN];
+    let told = client.get_unless(uri::SERVICE_CONDITIONS, &none).await?;
+    Ok(InShort::of(told.map(|told| read::alerts(&told)).transpose()?.unwrap_or_default()))
 }
 
 /// The last warnings since then.

@@ -51,7 +51,7 @@ pub const ALERTS: &[(&str, &str, &[&str])] = &[
     (
         "crates/palisade/tests/all/events.rs",
         "alerts_are_listed_acknowledged_and_tested",
-        &["AlertAcknowledged", "TestNotDelivered"],
+        &["AlertAcknowledged", "TestNotDelivered", "NoRecipient"],
     ),
     (
         "crates/control/src/plugging_tests.rs",

@@ -367,8 +367,18 @@ fn alerts_are_listed_acknowledged_and_tested() {
     assert_eq!(conditions["HealthRollup"], "Critical");
     let pool = get(&place, degraded["of"].as_str().expect("a URI"));
     assert_eq!(pool["Status"]["Conditions"][0]["MessageId"], "Palisade.1.0.ArrayDegraded");
+    // In short, beside whatever else this machine may lack.
+    let seen = || {
+        let short = daemon.call(&["status"])["alerts"].clone();
+        assert_eq!(short["worst"], "critical");
+        let number = |key: &str| short[key].as_u64().expect("a number");
+        assert!(number("count") >= 2, "{short}");
+        number("count") - number("unseen")
+    };
+    assert_eq!(seen(), 0);
     let id = degraded["id"].as_str().expect("an identifier").to_owned();
     daemon.call(&["alert", "ack", &id]);
+    assert_eq!(seen(), 1);
     stream.until("AlertAcknowledged");
     daemon.stop();
     let daemon = Daemon::start(&place, 1);
@@ -385,5 +395,43 @@ fn alerts_are_listed_acknowledged_and_tested() {
     assert_eq!(made.status, 201, "{made:?}");
     let said = daemon.refused(&["alert", "test"]);
     assert!(said.contains("TestNotDelivered") && !said.contains("secret"), "{said}");
+    recipients_are_shown_and_changed(&place, &daemon);
     daemon.stop();
+}
+
+fn recipients_are_shown_and_changed(place: &Place, daemon: &Daemon) {
+    let shown = || daemon.call(&["alert", "mail"]);
+    let off = json!({
+        "enabled": false, "server": null, "port": null, "from": null, "tls": "starttls",
+        "user": null, "has_password": false,
+    });
+    assert_eq!(shown(), json!({"schema": 1, "mail": off, "recipients": []}));
+    let (ana, bob) = ("ana@mail.example", "bob@mail.example:critical");
+    let way = ["--server", "127.0.0.1:9", "--from", "nas@mail.example", "--tls", "none"];
+    daemon.call(&[&["alert", "mail"], &way[..], &["--to", ana, "--to", bob]].concat());
+    let on = json!({
+        "enabled": true, "server": "127.0.0.1", "port": 9, "from": "nas@mail.example",
+        "tls": "none", "user": null, "has_password": false,
+    });
+    assert_eq!(shown()["mail"], on);
+    let told = || {
+        let mut all: Vec<(String, Value)> = Vec::new();
+        for own in shown()["recipients"].as_array().expect("recipients") {
+            let address = own["address"].as_str().expect("an address");
+            all.push((address.to_owned(), own["severities"].clone()));
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    let of = |name: &str, severities: &[&str]| (format!("{name}@mail.example"), json!(severities));
+    let both = &["warning", "critical"][..];
+    assert_eq!(told(), [of("ana", both), of("bob", &["critical"])]);
+    // Who is told already is told otherwise, and not twice.
+    daemon.call(&["alert", "mail", "--to", "Ana@mail.example:critical", "--to", bob]);
+    assert_eq!(told(), [of("Ana", &["critical"]), of("bob", &["critical"])]);
+    daemon.call(&["alert", "mail", "--remove", ana]);
+    assert_eq!(told(), [of("bob", &["critical"])]);
+    assert!(daemon.refused(&["alert", "mail", "--remove", ana]).contains("NoRecipient"));
+    let subscriptions = get(place, &format!("{SERVICE}/Subscriptions"));
+    assert_eq!(subscriptions["Members@odata.count"], 3, "and the webhook, and the stream");
 }

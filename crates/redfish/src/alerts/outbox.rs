@@ -9,8 +9,8 @@
 //! - Messages are sent in the order in which they came; each once, if what sends it says so.
 //! - Of messages that are sent as they come no more than [`A_MINUTE`] alone, and one together, go
 //!   out within a minute.
-//! - It has no more than [`MOST`] messages. Those that came last are left out, and counted. How many
-//!   these are is told with what is held, or by itself where nothing is.
+//! - It has no more than [`MOST`] messages. Those that came last are left out, and counted. How
+//!   many these are is told with what is held, or by itself where nothing is.
 
 use super::Told;
 use serde::{Deserialize, Serialize};

@@ -143,4 +143,8 @@ messages! { COMMAND:
         "see to what is listed, then try again",
         "`palisade alert test` sends a message to each recipient of mail and each receiver of a \
          subscription, and waits until each has taken it or it is known why not.";
+    NO_RECIPIENT: "NoRecipient" Failed Command [Text("ADDRESS")]
+        "no mail is sent to %1",
+        "see who is told with: palisade alert mail",
+        "`palisade alert mail --remove` takes an address that is told of alerts.";
 }
