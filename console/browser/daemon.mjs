@@ -1,7 +1,7 @@
 // A daemon of the tests' own: 24 drives that are files, in an enclosure, and around them what a
 // recorded machine had. Everything is in a folder that goes with it.
-import { randomBytes } from 'node:crypto';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { randomBytes, randomInt } from 'node:crypto';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -12,16 +12,24 @@ const DRIVE_BYTES = 256 << 20;
 /** The drive of the last slot has a name that a careless page would run. */
 export const HTML_NAME = 'x<img src=x onerror=alert(1)><b>bold.img';
 
-/** A port of the loopback that nobody has. */
-function freePort() {
-  return new Promise((resolve, reject) => {
+/** Whether a port of the loopback can be had. */
+function isFree(port) {
+  return new Promise((resolve) => {
     const taken = createServer();
-    taken.on('error', reject);
-    taken.listen(0, '127.0.0.1', () => {
-      const { port } = taken.address();
-      taken.close(() => resolve(port));
-    });
+    taken.on('error', () => resolve(false));
+    taken.listen(port, '127.0.0.1', () => taken.close(() => resolve(true)));
   });
+}
+
+/** A port of the loopback that nobody has: none of those that the kernel gives to who connects, as one
+ * of the browser's connections could take it before the daemon does. */
+async function freePort() {
+  const [first] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split(/\s/);
+  const [least, most] = Number(first) > 20_000 ? [10_000, Number(first)] : [61_000, 65_536];
+  for (;;) {
+    const port = randomInt(least, most);
+    if (await isFree(port)) return port;
+  }
 }
 
 /** Makes a recorded tree of /sys; its form is told in crates/drives/src/sysfs/tree.rs. */
@@ -47,14 +55,14 @@ export class Daemon extends Served {
   user = 'admin';
   password = randomBytes(15).toString('base64url');
 
-  /** With a tree of /sys, as text; it is ready. */
-  static async begin(program, tree) {
+  /** With a tree of /sys, as text, and so many drives of so many bytes; it is ready. */
+  static async begin(program, tree, many = SLOTS, bytes = DRIVE_BYTES) {
     const own = new Daemon(program, tmpdir(), 'palisade-console-');
     own.port = await freePort();
     own.origin = `https://127.0.0.1:${own.port}`;
     mkdirSync(own.path('state'), { mode: 0o700 });
     unpack(tree, own.path('sys'));
-    own.drives = Array.from({ length: SLOTS }, (_, at) => own.drive(fileOf(at + 1), DRIVE_BYTES));
+    own.drives = Array.from({ length: many }, (_, at) => own.drive(fileOf(at + 1), bytes));
     own.configure(own.#config());
     await own.start();
     own.administrator(own.user, own.password);
@@ -63,17 +71,21 @@ export class Daemon extends Served {
 
   #config() {
     const slots = this.drives.map((path, at) => `"${at + 1}" = ${text(path)}`);
-    return [
+    const plain = [
       `socket = ${text(this.socket)}`,
       `drives = [${text(this.path('*.img'))}]`,
       `https = ["127.0.0.1:${this.port}"]`,
       `state = ${text(this.path('state'))}`,
       `sysfs = ${text(this.path('sys'))}`,
       'drive_wait_ms = 0',
+    ];
+    if (slots.length === 0) return plain;
+    return [
+      ...plain,
       '[[enclosure]]',
       'name = "shelf"',
       'model = "Data24"',
-      `slots = ${SLOTS}`,
+      `slots = ${slots.length}`,
       `columns = ${SLOTS}`,
       'modules = [',
       '  { name = "A", ports = ["ens1f0np0", "ens1f1np1"] },',

@@ -169,6 +169,7 @@ async function lifeOnTheDemo(world) {
   world.demo = await Demo.begin(world.daemon.program);
   const other = await world.beside(world.demo.origin, world.demo);
   await lifeOfAnArray(other);
+  await other.leave();
   await other.api.end();
   await world.demo.end();
 }

@@ -17,12 +17,13 @@ import { Machine } from './machine.mjs';
 import { seed } from './seed.mjs';
 import { LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
+import { tests as extents } from './extents.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
 import { everyValueIsOnItsPage } from './values.mjs';
 
 const TREE = new URL('../../crates/drives/tests/trees/shelf.tree', import.meta.url);
-const TESTS = { ...pages, everyValueIsOnItsPage, ...flow, ...connection };
+const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...connection };
 
 const [what, folder, ...rest] = process.argv.slice(2);
 const isElsewhere = /^https?:/.test(what);
@@ -53,6 +54,11 @@ class World {
       await this.api.account(name, role, own.password);
       this.users[role] = own;
     }
+  }
+
+  /** Closes the pages of a test whose daemon is about to end: what they would ask then says nothing. */
+  async leave() {
+    await Promise.all(this.tabs.map((tab) => tab.page.close()));
   }
 
   /** The same browser, and another daemon. */

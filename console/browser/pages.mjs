@@ -10,7 +10,7 @@ const RULING = ['Create account', 'Role of ', 'Delete operator', 'Disable operat
 const CHANGING = { '/arrays': 'Create array', '/volumes': 'Create volume', '/exports': 'Share a volume' };
 
 /** All pages, with one of each drive and array. */
-async function paths(tab) {
+export async function paths(tab) {
   const first = async (at, link) => {
     await tab.go(at);
     const found = tab.page.locator(link).first();

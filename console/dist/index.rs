@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "a6670144d66e4b9c",
+        hash: "e0388351c4d7d82f",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-d0332b17.js",
+        path: "/assets/index-a07db15c.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "7e1894b699d9e1b7",
-        plain: include_bytes!("assets/index-d0332b17.js"),
-        gzip: include_bytes!("assets/index-d0332b17.js.gz"),
+        hash: "2f05d177f4abd912",
+        plain: include_bytes!("assets/index-a07db15c.js"),
+        gzip: include_bytes!("assets/index-a07db15c.js.gz"),
     },
     crate::File {
         path: "/assets/style-16a19925.css",

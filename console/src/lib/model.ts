@@ -395,7 +395,8 @@ export function connectLines(connection: Connection, here: string): string[] {
 export function touched(uri: string | undefined): string[] {
   const path = uri ?? '';
   if (path.includes('/StoragePools')) return ['pools', 'drives', 'volumes', 'jobs', 'manager'];
-  if (path.includes('/Drives')) return ['drives', 'pools', 'manager'];
+  // A drive that comes or goes is in a bay, or is not any more.
+  if (path.includes('/Drives')) return ['drives', 'pools', 'manager', 'around'];
   if (path.includes('/Volumes')) return ['volumes', 'pools', 'manager'];
   if (path.includes('/Connections')) return ['connections', 'volumes', 'manager'];
   if (path.includes('/Endpoints')) return ['connections'];

@@ -31,7 +31,7 @@ const TOGETHER: Duration = Duration::from_millis(20);
 /// How long the start waits for what is kept.
 const OPENS: Duration = Duration::from_secs(5);
 
-/// How often it is looked what is around drives.
+/// How often it is looked what is around drives, if none comes or goes.
 const AROUND: Duration = Duration::from_secs(10);
 
 /// How often judges are kept, if they have changed.
@@ -60,15 +60,21 @@ impl Manager {
         let mut reading = Instant::now();
         let mut keep = Instant::now() + KEEP;
         let mut look = Instant::now();
+        // Those that were looked for last.
+        let mut placed = Vec::new();
         loop {
             let at = Instant::now();
             let is_due = at >= reading;
             if is_due {
                 reading = at + self.wellness.every();
             }
-            if at >= look {
+            let drives = self.to_place();
+            if at >= look || drives != placed {
                 look = at + AROUND;
-                self.look_around().await;
+                // One look that hangs keeps others from being begun: these drives wait for the next.
+                if self.look_around().await {
+                    placed = drives;
+                }
             }
             self.describe_drives(is_due);
             if at >= keep {
@@ -88,19 +94,22 @@ impl Manager {
         }
     }
 
-    /// Looks what is around drives, aside: enclosures and chips may take their time.
-    pub(crate) async fn look_around(&self) {
+    /// The drives that may be in an enclosure: their identifiers, paths and serial numbers.
+    fn to_place(&self) -> Vec<(String, String, Option<String>)> {
+        let drive = |known: &Known| {
+            let serial = known.about.as_ref().map(|about| about.serial.clone());
+            Some((known.id()?.clone(), known.path.clone(), serial))
+        };
+        self.inventory().iter().filter_map(drive).collect()
+    }
+
+    /// Looks what is around drives, aside: enclosures and chips may take their time. Whether that
+    /// was seen.
+    pub(crate) async fn look_around(&self) -> bool {
         let sysfs = Sysfs::new(self.sysfs.clone());
         let described: Vec<Described> =
             self.described.borrow().enclosures.iter().map(described).collect();
-        let drives: Vec<(String, String, Option<String>)> = {
-            let inventory = self.inventory();
-            let drive = |known: &Known| {
-                let serial = known.about.as_ref().map(|about| about.serial.clone());
-                Some((known.id()?.clone(), known.path.clone(), serial))
-            };
-            inventory.iter().filter_map(drive).collect()
-        };
+        let drives = self.to_place();
         let of_sysfs = sysfs.clone();
         let look = move || {
             let placed = drives.iter().map(|(id, path, serial)| Placed {
@@ -111,11 +120,14 @@ impl Manager {
             let placed: Vec<Placed<'_>> = placed.collect();
             around::surroundings(&of_sysfs, &described, &placed)
         };
-        if let Some(around) = self.aside(Lookup::Around, look).await {
+        let around = self.aside(Lookup::Around, look).await;
+        let is_seen = around.is_some();
+        if let Some(around) = around {
             self.wellness.see_around(around);
         }
         self.look_at_sensors(sysfs).await;
         self.describe_drives(false);
+        is_seen
     }
 
     /// Has the kernel's sensors say how warm drives are that may not be asked: it asks them.
