@@ -46,11 +46,16 @@ export class Api {
 
   /** An account with a password; one of that name goes first. */
   async account(name, role, password) {
-    const known = await this.all('AccountService/Accounts');
-    const before = known.find((own) => own.UserName === name);
-    if (before) await this.ask('DELETE', before['@odata.id']);
+    await this.forget(name);
     const data = { UserName: name, Password: password, RoleId: role };
     return this.post('AccountService/Accounts', data);
+  }
+
+  /** Deletes an account, if it is there. */
+  async forget(name) {
+    const known = await this.all('AccountService/Accounts');
+    const own = known.find((one) => one.UserName === name);
+    if (own) await this.ask('DELETE', own['@odata.id']);
   }
 
   /** Ends all sessions of a user but this one's. */

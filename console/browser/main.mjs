@@ -50,8 +50,10 @@ class World {
     this.api = await Api.begin(origin, admin.user, admin.password);
     this.users = { Administrator: admin };
     for (const [role, name] of [['Operator', 'operator'], ['ReadOnly', 'readonly']]) {
-      const own = { user: name, password: randomBytes(15).toString('base64url') };
-      await this.api.account(name, role, own.password);
+      // Somebody's daemon may have accounts of these names.
+      const user = isElsewhere ? `${name}-${randomBytes(3).toString('hex')}` : name;
+      const own = { user, password: randomBytes(15).toString('base64url') };
+      await this.api.account(user, role, own.password);
       this.users[role] = own;
     }
   }
@@ -118,6 +120,9 @@ const world = new World();
 let isGood = false;
 const end = async () => {
   await world.browser?.close().catch(() => {});
+  // On somebody's daemon nothing is left behind.
+  const made = isElsewhere ? [world.users?.Operator, world.users?.ReadOnly] : [];
+  for (const own of made) if (own) await world.api.forget(own.user).catch(() => {});
   await world.api?.end().catch(() => {});
   world.machine?.end();
   await world.daemon?.end();

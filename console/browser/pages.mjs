@@ -81,7 +81,7 @@ async function loggingIn(world) {
   await tab.page.goto(`${world.origin}/volumes`);
   await tab.page.getByLabel('User').waitFor();
   await inAllForms(tab, 'login', true);
-  await tab.page.getByLabel('User').fill('readonly');
+  await tab.page.getByLabel('User').fill(world.users.ReadOnly.user);
   await tab.page.getByLabel('Password').fill('not it');
   await tab.refused(401, () => tab.button('Log in').click());
   await tab.page.getByRole('alert').filter({ hasText: 'User or password is wrong.' }).waitFor();

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import {
-  alarms, attached, bayName, capacity, connectLines, drives, jobWord, levels, merged, pageOf, shelves, touched, verdict,
+  alarms, attached, bayName, capacity, connectLines, drives, jobWord, levels, machineAddress, merged, pageOf, shelves, touched, verdict,
 } from '../src/lib/model';
-import type { Chassis, Connection, Drive, Job, Pool } from '../src/lib/redfish';
+import type { Chassis, Connection, Drive, Job, Pool, Port } from '../src/lib/redfish';
 
 const ROOT = '/redfish/v1';
 const at = (name: string) => `${ROOT}/Chassis/local/Drives/${name}`;
@@ -192,4 +192,14 @@ test('who has an export is told with the addresses that it came by', () => {
   ]);
   const nbd = { Clients: [{ Address: '::1', LocalAddress: '::1' }, {}] };
   expect(attached(connection(nbd)).map((one) => one.who)).toEqual(['an NBD client', 'a process of this machine, over NBD']);
+});
+
+test("the machine's address is the browser's, unless only the browser's machine knows that", () => {
+  const port = (LinkStatus: string, v4: string[], v6: string[] = []) =>
+    ({ LinkStatus, IPv4Addresses: v4.map((Address) => ({ Address })), IPv6Addresses: v6.map((Address) => ({ Address })) }) as unknown as Port;
+  const ports = [port('LinkUp', ['127.0.0.1'], ['::1']), port('LinkDown', ['198.51.100.1']), port('LinkUp', ['169.254.1.1', '192.0.2.1'])];
+  expect(machineAddress('nas.example', ports)).toBe('nas.example');
+  for (const own of ['localhost', '127.0.0.1', '[::1]']) expect(machineAddress(own, ports)).toBe('192.0.2.1');
+  expect(machineAddress('localhost', [port('LinkUp', [], ['fe80::1', '2001:db8::1'])])).toBe('[2001:db8::1]');
+  expect(machineAddress('localhost', [])).toBe('localhost');
 });

@@ -2,7 +2,7 @@
 
 import { time } from './format';
 import type {
-  Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, ServiceConditions, Slot,
+  Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, Port, ServiceConditions, Slot,
   Supply,
 } from './redfish';
 
@@ -371,6 +371,18 @@ export function attached(connection: Connection): { who: string; detail: string;
       to: client.LocalAddress ?? '',
     })),
   ];
+}
+
+/** An address by which hosts find the daemon's machine: that by which the browser did, unless that is
+ * only known on the browser's own machine, as through a tunnel; then one of a port that has a link. */
+export function machineAddress(browser: string, ports: Port[]): string {
+  if (!/^(localhost|127\.|\[?::1\]?$)/.test(browser)) return browser;
+  const linked = ports.filter((port) => port.LinkStatus === 'LinkUp');
+  const usable = (own: string | undefined) => own !== undefined && !/^(127\.|169\.254\.|::1$|fe80:)/i.test(own);
+  const all = [...linked.flatMap((port) => port.IPv4Addresses ?? []), ...linked.flatMap((port) => port.IPv6Addresses ?? [])];
+  const found = all.map((own) => own.Address).find(usable);
+  if (found === undefined) return browser;
+  return found.includes(':') ? `[${found}]` : found;
 }
 
 /** What connects hosts to an export: a line for each address, and for each host where only some may
