@@ -2,7 +2,7 @@
 //!
 //! Purpose: [`surroundings`] puts together what the kernel tells of enclosures, sensors, supplies
 //! and network ports ([`drives::sysfs`]) and what the configuration says of enclosures
-//! ([`Described`]). It asks chips and enclosures: it is for threads that may wait.
+//! ([`Enclosure`]). It asks chips and enclosures: it is for threads that may wait.
 //!
 //! Invariants
 //! - A drive is in one slot. Where configuration and kernel both place it, the configuration's word
@@ -11,28 +11,12 @@
 //!   out: it is the one that the configuration describes.
 //! - Identifiers are the same after a restart, and no two enclosures have the same.
 
+use crate::config::enclosures::{Enclosure, Module};
 use crate::nameplate;
 use drives::sysfs::{self, Alarm, Device, Quantity, Sysfs};
 use redfish::view::{self, Health};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
-
-/// An enclosure as the configuration describes it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Described {
-    /// Its name.
-    pub name: String,
-    /// Its model.
-    pub model: Option<String>,
-    /// How many slots it has; they are numbered from 1.
-    pub slots: u16,
-    /// How many of them are side by side; 0 where nobody said.
-    pub columns: u16,
-    /// Its I/O modules: the name of each, and its network ports.
-    pub modules: Vec<(String, Vec<String>)>,
-    /// The serial number, or the path, of the drive in a slot.
-    pub drives: BTreeMap<u16, String>,
-}
 
 /// A drive of the daemon's.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +32,7 @@ pub struct Placed<'a> {
 /// What is around these drives.
 pub fn surroundings(
     sysfs: &Sysfs,
-    described: &[Described],
+    described: &[Enclosure],
     drives: &[Placed<'_>],
 ) -> view::Surroundings {
     let devices = sysfs.devices();
@@ -136,13 +120,13 @@ fn described_slot(known: &Known<'_>, number: u16, name: Option<&String>) -> view
 
 fn enclosures(
     known: &Known<'_>,
-    described: &[Described],
+    described: &[Enclosure],
     told: Vec<sysfs::Enclosure>,
 ) -> Vec<view::Enclosure> {
     let (mut taken, mut all) = (BTreeSet::new(), Vec::new());
     for own in described {
-        let slots = 1..=own.slots;
-        let module = |(name, ports): &(String, Vec<String>)| view::Module {
+        let slots = 1..=own.slots.unwrap_or(0);
+        let module = |Module { name, ports }: &Module| view::Module {
             name: name.clone(),
             ports: ports.clone(),
         };
@@ -150,7 +134,7 @@ fn enclosures(
             id: fresh(&mut taken, nameplate::id(&own.name)),
             name: own.name.clone(),
             model: own.model.clone(),
-            columns: own.columns,
+            columns: own.columns.unwrap_or(0),
             slots: slots.map(|n| described_slot(known, n, own.drives.get(&n))).collect(),
             modules: own.modules.iter().map(module).collect(),
         });

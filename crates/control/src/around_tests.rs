@@ -25,14 +25,16 @@ fn placed(drives: &[(String, String, String)]) -> Vec<Placed<'_>> {
 }
 
 /// The shelf as a configuration describes it, with the drives of its first slots.
-fn shelf(drives: u16) -> Described {
-    let module =
-        |name: &str, ports: [&str; 2]| (name.to_owned(), ports.map(str::to_owned).to_vec());
-    Described {
+fn shelf(drives: u16) -> Enclosure {
+    let module = |name: &str, ports: [&str; 2]| Module {
+        name: name.to_owned(),
+        ports: ports.map(str::to_owned).to_vec(),
+    };
+    Enclosure {
         name: "Shelf 1".to_owned(),
         model: Some("Data24".to_owned()),
-        slots: 24,
-        columns: 24,
+        slots: Some(24),
+        columns: Some(24),
         modules: vec![
             module("A", ["ens1f0np0", "ens1f1np1"]),
             module("B", ["ens2f0np0", "ens2f1np1"]),
@@ -97,8 +99,8 @@ fn what_it_does_not_describe_stays_where_the_kernel_says() {
 fn two_enclosures_of_one_name_differ() {
     let (_dir, sysfs) = recorded("class/block/\n");
     let two = [
-        Described { name: "a b".to_owned(), ..Described::default() },
-        Described { name: "a/b".to_owned(), ..Described::default() },
+        Enclosure { name: "a b".to_owned(), ..Enclosure::default() },
+        Enclosure { name: "a/b".to_owned(), ..Enclosure::default() },
     ];
     let around = surroundings(&sysfs, &two, &[]);
     let ids: Vec<&str> = around.enclosures.iter().map(|e| e.id.as_str()).collect();

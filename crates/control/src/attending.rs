@@ -5,10 +5,9 @@
 //! - Nobody waits for a drive or for the state directory here but this task.
 //! - Judges that could not be read at the start are not written over.
 
-use crate::around::{self, Described, Placed};
+use crate::around::{self, Placed};
 use crate::asking::Asking;
 use crate::claims::Lookup;
-use crate::config::Enclosure;
 use crate::inventory::Known;
 use crate::manager::Manager;
 use crate::plugs::is_used;
@@ -71,7 +70,7 @@ impl Manager {
             let drives = self.to_place();
             if at >= look || drives != placed {
                 look = at + AROUND;
-                // One look that hangs keeps others from being begun: these drives wait for the next.
+                // A look that hangs keeps others from being begun: these wait for the next.
                 if self.look_around().await {
                     placed = drives;
                 }
@@ -107,8 +106,7 @@ impl Manager {
     /// was seen.
     pub(crate) async fn look_around(&self) -> bool {
         let sysfs = Sysfs::new(self.sysfs.clone());
-        let described: Vec<Described> =
-            self.described.borrow().enclosures.iter().map(described).collect();
+        let described = self.described.borrow().enclosures.clone();
         let drives = self.to_place();
         let of_sysfs = sysfs.clone();
         let look = move || {
@@ -205,22 +203,6 @@ impl Manager {
             // A directory that can't be written is told by those who need it more.
             self.wellness.not_kept();
         }
-    }
-}
-
-/// An enclosure as the configuration describes it.
-fn described(enclosure: &Enclosure) -> Described {
-    Described {
-        name: enclosure.name.clone(),
-        model: enclosure.model.clone(),
-        slots: enclosure.slots.unwrap_or(0),
-        columns: enclosure.columns.unwrap_or(0),
-        modules: enclosure
-            .modules
-            .iter()
-            .map(|module| (module.name.clone(), module.ports.clone()))
-            .collect(),
-        drives: enclosure.drives.clone(),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::names;
 use crate::pattern;
 use crate::plan::holds_foreign;
 use crate::probe;
+use drives::sysfs::ROOT as SYSFS;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
 use redfish::messages as say;
@@ -262,7 +263,7 @@ impl Manager {
     async fn stamps(&self) -> BTreeMap<String, Option<Stamp>> {
         let paths: Vec<String> = self.inventory().iter().map(|known| known.path.clone()).collect();
         let look = move || {
-            let (sysfs, mut all) = (Path::new(nameplate::SYSFS), Vec::new());
+            let (sysfs, mut all) = (Path::new(SYSFS), Vec::new());
             for path in paths {
                 let (plate, stamp) = {
                     let path = Path::new(&path);

@@ -16,14 +16,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use parity_gpu::Limits;
 pub use parity_gpu::Placement;
 
-mod enclosures;
+pub(crate) mod enclosures;
 mod rates;
 mod spans;
 
-pub use enclosures::{Enclosure, Module, SLOTS_MAX};
-
 /// Where the kernel shows its devices.
-pub const SYSFS: &str = "/sys";
+pub use drives::sysfs::ROOT as SYSFS;
+pub use enclosures::{Enclosure, Module, SLOTS_MAX};
 
 /// Most data cores.
 pub const CORES_MAX: u16 = 64;

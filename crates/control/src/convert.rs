@@ -337,8 +337,7 @@ pub fn counted_paths(array: &ArrayStatus) -> Vec<String> {
 }
 
 fn place(array: &str, slot: &SlotStatus) -> Place {
-    let counts = matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding);
-    let failed = !counts && !slot.left_behind;
+    let failed = !is_used(slot.health) && !slot.left_behind;
     Place { array: array.to_owned(), slot: slot.slot.0, serial: slot.serial.clone(), failed }
 }
 

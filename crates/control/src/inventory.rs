@@ -21,8 +21,9 @@
 
 use crate::failure;
 use crate::look::{Identity, Look, LookError, Opened, Seen, absolute, canonical};
-use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
+use crate::nameplate::{self, Nameplate, Stamp};
 use crate::probe::Content;
+use drives::sysfs::ROOT as SYSFS;
 use drives::{IoTimes, SharedDrive};
 use engine::manage::command::DriveRef;
 use redfish::view::{self, Error, NamedDrive};

@@ -14,9 +14,10 @@
 //! - Nothing here runs on the control plane's own thread but waiting.
 //! - What holds no record is claimed for a request only.
 
-use crate::nameplate::{self, Nameplate, SYSFS, Stamp};
+use crate::nameplate::{self, Nameplate, Stamp};
 use crate::probe::{self, Content};
 use crate::usage;
+use drives::sysfs::ROOT as SYSFS;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -27,7 +27,6 @@ use crate::inventory::{Inventory, Known};
 use crate::local::{Local, Socket};
 use crate::lock::lock;
 use crate::metrics::Metrics;
-use crate::nameplate::SYSFS;
 use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen};
@@ -147,7 +146,7 @@ impl Manager {
             parity,
             memory,
             inventory: Mutex::default(),
-            sysfs: SYSFS.into(),
+            sysfs: drives::sysfs::ROOT.into(),
             plugs: Plugs::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),

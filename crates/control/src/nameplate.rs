@@ -6,9 +6,6 @@ use drives::sysfs::Sysfs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the kernel tells of devices.
-pub const SYSFS: &str = drives::sysfs::ROOT;
-
 /// What the kernel says that a drive is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Nameplate {
@@ -120,6 +117,7 @@ pub fn id(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drives::sysfs::ROOT as SYSFS;
 
     /// A device of this number with these files.
     fn sysfs(files: &[(&str, &str)]) -> tempfile::TempDir {

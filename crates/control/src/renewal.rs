@@ -54,11 +54,9 @@ impl Manager {
         self.events().follow(&before, &view);
         self.events().tell_all(told, now);
         view.events = self.shown_events();
-        let known = |view: &View| -> Vec<String> {
-            view.drives.iter().map(|known| known.id.clone()).collect()
-        };
         // Drives that came are found in their slots, and are described, at once.
-        if known(&view) != known(&before) {
+        let ids = view.drives.iter().map(|known| &known.id);
+        if !ids.eq(before.drives.iter().map(|known| &known.id)) {
             self.attend.notify_one();
         }
         self.snapshot.put(view);

@@ -7,7 +7,8 @@
 //!
 //! Invariant: what is read here is in the kernel's memory; a drive that hangs delays nobody.
 
-use crate::nameplate::{self, SYSFS};
+use crate::nameplate;
+use drives::sysfs::ROOT as SYSFS;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
