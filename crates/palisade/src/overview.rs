@@ -75,20 +75,18 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
     sections.join("\n\n")
 }
 
-/// The alerts that are the gravest, those first that nobody has seen.
+/// The gravest alerts, in the order of the list: one that was acknowledged hides behind none.
 fn alerts(columns: usize, alerts: &InShort) -> String {
     let InShort { count, unseen, all, .. } = alerts;
     if *count == 0 {
         return String::new();
     }
-    let mut shown: Vec<&view::Alert> = all.iter().collect();
-    shown.sort_by_key(|own| own.acknowledged.is_some());
-    let row = |own: &&view::Alert| {
+    let row = |own: &view::Alert| {
         let seen = own.acknowledged.as_ref().map_or_else(String::new, |(_, who)| printable(who));
         let since = dates::text(own.raised);
         vec![printable(&own.id), since, health(own.severity), seen, printable(&own.what)]
     };
-    let rows: Vec<_> = shown.iter().take(ALERTS).map(row).collect();
+    let rows: Vec<_> = all.iter().take(ALERTS).map(row).collect();
     let headings = ["ALERT", "SINCE", "SEVERITY", "SEEN BY", "WHAT"];
     let table = table_within(columns, &headings, &rows, &[0, 3, 4]);
     let many = if *count == 1 { "1 alert".to_owned() } else { format!("{count} alerts") };

@@ -178,6 +178,20 @@ WHAT TO DO NEXT
 }
 
 #[test]
+fn a_critical_alert_that_was_seen_is_before_warnings_that_were_not() {
+    let mut critical = alert("1", Some((70, "ana".to_owned())));
+    critical.severity = view::Health::Critical;
+    let warnings = (2..9).map(|id| alert(&id.to_string(), None));
+    let all: Vec<_> = std::iter::once(critical).chain(warnings).collect();
+    let worst = view::Health::Critical;
+    let text = alerts(100, &InShort { count: all.len(), unseen: 7, worst, all });
+    let first = text.lines().nth(1).expect("a row");
+    assert!(first.starts_with("1 ") && first.contains("critical"), "{text}");
+    let rest = "8 alerts, 7 not seen; all, and what to do: palisade alert list";
+    assert!(text.ends_with(rest), "{text}");
+}
+
+#[test]
 fn where_all_is_well_nothing_is_to_be_done() {
     let overview = Overview {
         status: Status {

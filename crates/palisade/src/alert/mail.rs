@@ -130,7 +130,12 @@ impl Told {
     fn text(&self) -> String {
         let Way { enabled, server, port, from, tls, user, has_password } = &self.mail;
         let Some(server) = server else {
-            return "no mail is sent: see palisade alert mail --help".to_owned();
+            let none = "no mail is sent: see palisade alert mail --help".to_owned();
+            return if self.recipients.is_empty() {
+                none
+            } else {
+                format!("{none}\n\n{}", self.table())
+            };
         };
         let host = if server.contains(':') { format!("[{server}]") } else { server.clone() };
         let user = match (user, has_password) {
@@ -152,13 +157,18 @@ impl Told {
         if self.recipients.is_empty() {
             return format!("{text}\nnobody is told: add a recipient with --to ADDRESS");
         }
+        format!("{text}\n{}", self.table())
+    }
+
+    /// The recipients.
+    fn table(&self) -> String {
         let row = |own: &Recipient| {
             let problem = own.problem.as_deref().map(printable).unwrap_or_default();
             let severities = own.severities.join(", ");
             vec![printable(&own.address), severities, own.delivered.to_string(), problem]
         };
         let rows: Vec<_> = self.recipients.iter().map(row).collect();
-        format!("{text}\n{}", table(&["RECIPIENT", "TOLD OF", "DELIVERED", ""], &rows))
+        table(&["RECIPIENT", "TOLD OF", "DELIVERED", ""], &rows)
     }
 
     /// Subscriptions of an address: more than one may have been made.
@@ -264,11 +274,30 @@ impl Mail {
         !has_words && to.is_empty() && remove.is_empty() && !off
     }
 
+    /// Whom to tell of what, each once: the last `--to` of an address counts, unless it is removed.
+    fn told(&self) -> impl Iterator<Item = &(String, Severity)> {
+        let is_removed = |own: &str| self.remove.iter().any(|at| at.eq_ignore_ascii_case(own));
+        let is_last = |at: usize, own: &str| {
+            !self.to[at + 1..].iter().any(|(later, _)| later.eq_ignore_ascii_case(own))
+        };
+        let all = self.to.iter().enumerate();
+        all.filter(move |(at, (own, _))| is_last(*at, own) && !is_removed(own)).map(|(_, own)| own)
+    }
+
+    /// Whom to tell no more, each once.
+    fn removed(&self) -> impl Iterator<Item = &String> {
+        let is_first = |at: usize, own: &str| {
+            !self.remove[..at].iter().any(|before| before.eq_ignore_ascii_case(own))
+        };
+        let all = self.remove.iter().enumerate();
+        all.filter(move |(at, own)| is_first(*at, own)).map(|(_, own)| own)
+    }
+
     /// What is to be changed of recipients, in order.
     fn recipients(&self, now: &Told) -> Result<Vec<Change>, Problem> {
         let end = |own: &Recipient| Change::delete(uri::subscription(&own.id));
         let mut changes = Vec::new();
-        for (address, least) in &self.to {
+        for (address, least) in self.told() {
             let severities: Vec<Severity> = GRAVE.into_iter().filter(|own| own >= least).collect();
             let words: Vec<&str> = severities.iter().map(|own| word(*own)).collect();
             let mut old: Vec<&Recipient> = now.of(address).collect();
@@ -285,7 +314,7 @@ impl Mail {
             }
             changes.extend(old.into_iter().map(end));
         }
-        for address in &self.remove {
+        for address in self.removed() {
             let before = changes.len();
             changes.extend(now.of(address).map(end));
             if changes.len() == before {
@@ -323,6 +352,44 @@ impl Mail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        mail: Mail,
+    }
+
+    /// How many changes a command line makes where ana is told of warnings.
+    fn changes(line: &[&str]) -> Result<usize, Problem> {
+        let line = std::iter::once("mail").chain(line.iter().copied());
+        let mail = <Line as clap::Parser>::try_parse_from(line).expect("a command line").mail;
+        let way = Way::of(&Value::Null);
+        let recipient = Recipient {
+            id: "1".to_owned(),
+            address: "ana@example.org".to_owned(),
+            severities: vec!["warning", "critical"],
+            delivered: 0,
+            problem: None,
+        };
+        Ok(mail.recipients(&Told { mail: way, recipients: vec![recipient] })?.len())
+    }
+
+    #[test]
+    fn an_address_that_is_named_twice_is_changed_once() {
+        let of = |line: &[&str]| changes(line).ok();
+        // A new subscription, and the end of the old one.
+        let critical = ["--to", "ana@example.org", "--to", "Ana@example.org:critical"];
+        assert_eq!(of(&critical), Some(2));
+        let last = ["--to", "ana@example.org:critical", "--to", "ana@example.org"];
+        assert_eq!(of(&last), Some(0));
+        let twice = ["--to", "bob@example.org", "--to", "bob@example.org"];
+        assert_eq!(of(&twice), Some(1));
+        let removed = ["--to", "ana@example.org:critical", "--remove", "ana@example.org"];
+        assert_eq!(of(&removed), Some(1));
+        let removed = ["--remove", "ana@example.org", "--remove", "ANA@example.org"];
+        assert_eq!(of(&removed), Some(1));
+        assert_eq!(of(&["--remove", "eve@example.org"]), None);
+    }
 
     #[test]
     fn servers_and_recipients_are_read() {

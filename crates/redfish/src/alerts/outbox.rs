@@ -2,8 +2,8 @@
 //!
 //! States of a message: *ready* (it is sent alone) or *held* (it is sent together with others) →
 //! sent. A message is ready if with it no more than [`A_MINUTE`] are sent within this minute, and
-//! nothing is held. Else it is held: a minute after the first one all that are held are sent as
-//! one.
+//! nothing is held or left out. Else it is held: a minute after the first one all that are held are
+//! sent as one.
 //!
 //! Invariants
 //! - Messages are sent in the order in which they came; each once, if what sends it says so.
@@ -54,14 +54,20 @@ impl Outbox {
         self.sent.iter().filter(|at| now.abs_diff(**at) < MINUTE).count()
     }
 
+    /// Whether something is to be told together: messages, or how many there were.
+    fn waits_together(&self) -> bool {
+        !self.held.is_empty() || self.left_out > 0
+    }
+
     /// Something is to be told.
     pub fn put(&mut self, told: Told, now: u64) {
-        if self.held.is_empty() && self.ready.len() + self.sent_lately(now) < A_MINUTE {
+        let waits = self.waits_together();
+        if !waits && self.ready.len() + self.sent_lately(now) < A_MINUTE {
             self.ready.push_back(told);
         } else if self.ready.len() + self.held.len() >= MOST {
             self.left_out = self.left_out.saturating_add(1);
         } else {
-            if self.held.is_empty() {
+            if !waits {
                 self.since = now;
             }
             self.held.push(told);
@@ -73,8 +79,7 @@ impl Outbox {
         if let Some(first) = self.ready.front() {
             return Some(Letter { told: vec![first.clone()], left_out: 0 });
         }
-        let waits = !self.held.is_empty() || self.left_out > 0;
-        let is_due = waits && now.abs_diff(self.since) >= MINUTE;
+        let is_due = self.waits_together() && now.abs_diff(self.since) >= MINUTE;
         is_due.then(|| Letter { told: self.held.clone(), left_out: self.left_out })
     }
 
@@ -94,7 +99,7 @@ impl Outbox {
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.held.is_empty() && self.left_out == 0
+        self.ready.is_empty() && !self.waits_together()
     }
 }
 

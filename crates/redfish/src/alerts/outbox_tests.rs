@@ -98,6 +98,25 @@ fn what_was_left_out_while_the_last_was_being_sent_is_told() {
 }
 
 #[test]
+fn what_comes_while_it_is_told_how_many_were_left_out_is_told_too() {
+    let mut outbox = Outbox::default();
+    (0..MOST as u64).for_each(|id| outbox.put(told(id), 0));
+    (0..A_MINUTE).for_each(|_| drop(sent_one(&mut outbox, 0)));
+    (1000..1010).for_each(|id| outbox.put(told(id), 0));
+    let together = outbox.next(60).expect("what is held");
+    // One more comes while they are sent, and is left out.
+    outbox.put(told(2000), 60);
+    outbox.done(&together, 60);
+    let rest = outbox.next(120).expect("how many were left out");
+    assert_eq!((ids(&rest), rest.left_out), (Vec::new(), 1));
+    outbox.put(told(3000), 120);
+    outbox.done(&rest, 120);
+    let last = sent_one(&mut outbox, 180);
+    assert_eq!((ids(&last), last.left_out), (vec![3000], 0));
+    assert!(outbox.is_empty());
+}
+
+#[test]
 fn a_clock_that_is_set_back_makes_nothing_wait_for_ever() {
     let mut outbox = Outbox::default();
     (0..12).for_each(|id| outbox.put(told(id), 1_000_000));
