@@ -14,9 +14,11 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask tidy [--write]
        cargo xtask sim [--plain] [--seeds A..B] [--json] …
+       cargo xtask virtual --model NAME [--level 5] [--drives 8] [--cores N] [--json] …
        cargo xtask histories --seeds A..B [--plain] | --mutants
   tidy       check the house rules; --write: first make the pages anew that are made of others
   sim        try the engine in the simulator (see crates/trials)
+  virtual    the engine over drives of a model, in virtual time (see crates/trials)
   histories  try the NVMe/TCP target in the simulator (see crates/nvme-target/tests)
   --plain    the same code as the daemon's: no known bugs compiled in";
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["tidy"] => run_tidy(false),
         ["tidy", "--write"] => run_tidy(true),
         ["sim", ..] => sim::run(root(), &arguments[1..]),
+        ["virtual", ..] => sim::run_in_virtual_time(root(), &arguments[1..]),
         ["histories", ..] => histories::run(root(), &arguments[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,6 +1,7 @@
-//! `cargo xtask sim`: starts the trials of the engine in the simulator.
+//! `cargo xtask sim` and `cargo xtask virtual`: start the trials of the engine in the simulator,
+//! and the engine in virtual time.
 //!
-//! The trials are a program of their own, built with optimization; this passes the arguments on.
+//! They are programs of their own, built with optimization; this passes the arguments on.
 //! `--plain` is this command's own: the program without the known bugs.
 
 use crate::trials::{self, Kind};
@@ -13,7 +14,17 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
     let kind = if plain { Kind::Plain } else { Kind::Mutable };
     let Some(programs) = trials::build(root, kind) else { return ExitCode::FAILURE };
     let passed = arguments.iter().filter(|argument| *argument != "--plain");
-    match trials::command(&programs.trials).current_dir(root).args(passed).status() {
+    start(root, &programs.trials, passed)
+}
+
+/// Builds and runs `palisade-virtual` with these arguments.
+pub fn run_in_virtual_time(root: &Path, arguments: &[String]) -> ExitCode {
+    let Some(programs) = trials::build(root, Kind::Mutable) else { return ExitCode::FAILURE };
+    start(root, &programs.in_virtual_time, arguments.iter())
+}
+
+fn start<'a>(root: &Path, program: &Path, arguments: impl Iterator<Item = &'a String>) -> ExitCode {
+    match trials::command(program).current_dir(root).args(arguments).status() {
         Ok(status) => status.code().map_or_else(
             || {
                 eprintln!(
@@ -24,7 +35,7 @@ pub fn run(root: &Path, arguments: &[String]) -> ExitCode {
             |code| ExitCode::from(code as u8),
         ),
         Err(error) => {
-            eprintln!("sim: cannot start {}: {error}", programs.trials.display());
+            eprintln!("sim: cannot start {}: {error}", program.display());
             ExitCode::FAILURE
         }
     }

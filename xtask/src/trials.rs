@@ -1,6 +1,6 @@
 //! What tries the engine and the NVMe/TCP target in the simulator: built once, for every command.
 //!
-//! Invariant: whoever runs one of these programs builds both, with the same profile and the same
+//! Invariant: whoever runs one of these programs builds all, with the same profile and the same
 //! features, so that no crate is compiled twice. The features compile known bugs in, each of them
 //! off unless a command switches it on; a profile of their own keeps what they are built into apart
 //! from what the product links. Plain programs are built without these features, in a folder of
@@ -16,6 +16,8 @@ pub struct Programs {
     pub trials: PathBuf,
     /// The test program of `nvme-target`'s histories.
     pub histories: PathBuf,
+    /// `palisade-virtual`, the engine in virtual time.
+    pub in_virtual_time: PathBuf,
 }
 
 /// How the programs are built.
@@ -36,6 +38,7 @@ const BUILD: &[&str] = &[
     "--package=palisade-trials",
     "--package=palisade-nvme-target",
     "--bin=palisade-trials",
+    "--bin=palisade-virtual",
     "--test=histories",
     "--message-format=json-render-diagnostics",
 ];
@@ -55,7 +58,7 @@ fn executable<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     is_named.then(|| rest.split('"').next()).flatten()
 }
 
-/// Builds both programs; `None` where that fails, which cargo has said then.
+/// Builds all programs; `None` where that fails, which cargo has said then.
 pub fn build(root: &Path, kind: Kind) -> Option<Programs> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
@@ -69,17 +72,21 @@ pub fn build(root: &Path, kind: Kind) -> Option<Programs> {
             return None;
         }
     };
-    let [mut trials, mut histories] = [None, None];
+    let [mut trials, mut histories, mut in_virtual_time] = [None, None, None];
     let said = child.stdout.take().into_iter().flat_map(|said| BufReader::new(said).lines());
     for line in said.map_while(Result::ok) {
-        for (name, place) in [("palisade-trials", &mut trials), ("histories", &mut histories)] {
+        for (name, place) in [
+            ("palisade-trials", &mut trials),
+            ("histories", &mut histories),
+            ("palisade-virtual", &mut in_virtual_time),
+        ] {
             if let Some(path) = executable(&line, name) {
                 *place = Some(PathBuf::from(path));
             }
         }
     }
     child.wait().ok().filter(|status| status.success())?;
-    Some(Programs { trials: trials?, histories: histories? })
+    Some(Programs { trials: trials?, histories: histories?, in_virtual_time: in_virtual_time? })
 }
 
 /// Starts one of them. Buffers of megabytes come and go for every world: memory is kept, not given

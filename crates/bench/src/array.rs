@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use units::MIB;
+use workload::target::TURN;
 
 /// Turns that each side has within a round.
 const TURNS: u32 = 4;
@@ -237,7 +238,7 @@ pub(crate) fn raw_side<'a>(rig: &'a Rig, drives: &[SharedDrive]) -> Side<'a> {
     let split = format::split(usable.unwrap_or(0));
     let (start, bytes) = (split.data_offset, split.data_bytes);
     let record = Arc::new(Record::new(bytes * drives.len() as u64));
-    Side { rig, aim: Aim::Drives { drives: drives.to_vec(), start, bytes }, record }
+    Side { rig, aim: Aim::Drives { drives: drives.to_vec(), start, bytes, turn: TURN }, record }
 }
 
 /// Measures the raw side against fio, in turns; whether the raw side counts.

@@ -11,6 +11,23 @@ pub enum BenchError {
     /// The command does not make sense.
     #[error("{0}")]
     Usage(String),
+    /// What is asked for can't be measured so.
+    #[error("{0}")]
+    Refused(String),
+    /// Data would go that was not named.
+    #[error(
+        "{} has data: {what}; nothing was written. To measure on it, and lose all that it has, add \
+         --destroy-data {}", path.display(), path.display()
+    )]
+    WouldDestroy {
+        /// The drive.
+        path: PathBuf,
+        /// What is on it.
+        what: String,
+    },
+    /// Somebody wanted it to end.
+    #[error("ended before all was measured; what it made on drives was wiped")]
+    Interrupted,
     /// A file or the system refused.
     #[error("{path}: {error}")]
     System {
@@ -73,6 +90,17 @@ pub enum BenchError {
         /// The first of them, counted in 4 KiB from the volume's start.
         first: u64,
     },
+    /// Reads did not find what was written there.
+    #[error(
+        "{count} reads found something else than was written, the first at byte {at}: no result \
+         counts"
+    )]
+    Elsewhere {
+        /// How many.
+        count: u64,
+        /// The first byte of such a block.
+        at: u64,
+    },
     /// A GPU's driver refused.
     #[error("{0}")]
     Gpu(#[from] parity_gpu::DriverError),
@@ -91,4 +119,16 @@ pub enum BenchError {
         /// What it was compared with.
         than: &'static str,
     },
+}
+
+impl BenchError {
+    /// The exit status of a program that ends with it.
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Refused(_) => 2,
+            Self::WouldDestroy { .. } => 3,
+            Self::Interrupted => 130,
+            _ => 1,
+        }
+    }
 }

@@ -5,11 +5,11 @@
 
 use crate::bay::Source;
 use crate::error::BenchError;
-use crate::record::Random;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use workload::Random;
 
 /// A set of files of one size.
 pub struct Files {

@@ -13,8 +13,11 @@
 //! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
 //!   the program `palisade-test-gpu`; [`watchdog`]: what ends either when a driver hangs.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
-//! - [`load`]: requests against raw drives or a volume; [`record`]: what was written, and the
-//!   check of what is read back.
+//! - [`evaluate`]: what an evaluator runs: `palisade bench spec-sheet` and `sweep`.
+//! - [`model`]: the procedure of `palisade bench model`; [`scale`]: how slow paced drives are.
+//! - [`load`]: requests whose writes are recorded, against raw drives or a volume; [`record`]: what
+//!   was written, and the check of what is read back. [`generated`]: loads of the generator, which
+//!   sees by itself where reads find something else.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
 //!   of the raw side.
 //! - [`stats`], [`report`]: medians; JSON and table.
@@ -31,13 +34,16 @@ pub mod array;
 mod bay;
 mod costs;
 pub mod error;
+pub mod evaluate;
 pub mod files;
 pub mod fio;
+pub mod generated;
 pub mod gpu_bench;
 pub mod gpu_test;
 pub mod health;
 pub mod isal;
 pub mod load;
+pub mod model;
 pub mod nvme_tcp;
 mod omitted;
 pub mod parity_bench;
@@ -46,6 +52,7 @@ mod read_pass;
 pub mod record;
 pub mod report;
 pub mod rig;
+pub mod scale;
 pub mod stats;
 pub mod watchdog;
 
@@ -54,6 +61,8 @@ pub use array::{ArrayBench, bench_array};
 pub use error::BenchError;
 pub use gpu_bench::{GpuBench, bench_parity_gpu, gpu_table};
 pub use health::{HealthBench, bench_health};
+pub use model::{ModelBench, bench_model, list_models};
 pub use nvme_tcp::{NvmeTcpBench, bench_nvme_tcp};
 pub use parity_bench::{ParityBench, bench_parity, parity_table};
 pub use report::{Machine, Metric, Report};
+pub use scale::Scale;

@@ -1,94 +1,23 @@
-//! The load: a number of tasks, each with one request in flight, against raw drives or a volume.
+//! The load whose writes are recorded: a number of tasks, each with one request in flight, against
+//! raw drives or a volume.
 //!
 //! The same code makes both sides' requests: same addresses, buffers, stamps and records; only
 //! [`Target`] differs. Tasks run on the data core itself, so the generator's cost is part of
 //! both sides.
 
-use crate::record::{BLOCK, Random, Record};
+use crate::record::{BLOCK, Record};
 use core::cell::Cell;
-use core::future::Future;
 use io::local::Event;
-use io::{Blocks, Buf, BufMut, Drive, Env, Pool, Priority, Reach};
+use io::{BufMut, Env, Pool, Priority, Reach};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// Where requests go. A request's outcome is whether it succeeded.
-pub trait Target: Clone + 'static {
-    /// Bytes of the address space.
-    fn bytes(&self) -> u64;
-    /// Fills the buffer from `at`.
-    fn read(&self, at: u64, into: BufMut) -> impl Future<Output = (bool, BufMut)>;
-    /// Writes the buffer at `at`.
-    fn write(&self, at: u64, data: Buf) -> impl Future<Output = bool>;
-}
-
-/// A volume, or whatever else is served.
-#[derive(Clone)]
-pub struct Served<B>(pub B);
-
-impl<B: Blocks> Target for Served<B> {
-    fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
-
-    async fn read(&self, at: u64, into: BufMut) -> (bool, BufMut) {
-        let (result, into) = self.0.read(at, into).await;
-        (result.is_ok(), into)
-    }
-
-    async fn write(&self, at: u64, data: Buf) -> bool {
-        self.0.write(at, data, false).await.is_ok()
-    }
-}
-
-/// Bytes of one drive before the next one's turn: the largest request, so that none is split and
-/// sequential requests use all drives.
-const TURN: u64 = 128 << 10;
+use workload::target::TURN;
+use workload::{Random, Target};
 
 /// Puts requests out of order: a prime, so that each comes once.
 const MIX: u64 = 2_147_483_647;
-
-/// The data areas of bare drives, one address space.
-#[derive(Clone)]
-pub struct Raw<D> {
-    drives: Rc<[D]>,
-    start: u64,
-    bytes: u64,
-}
-
-impl<D: Drive> Raw<D> {
-    /// The `bytes` from `start` on of each drive.
-    pub fn new(drives: Vec<D>, start: u64, bytes: u64) -> Self {
-        Self { drives: drives.into(), start, bytes: bytes / TURN * TURN }
-    }
-
-    #[inline]
-    fn place(&self, at: u64) -> (&D, u64) {
-        let (turn, within) = (at / TURN, at % TURN);
-        let count = self.drives.len() as u64;
-        let drive = &self.drives[(turn % count) as usize];
-        (drive, self.start + turn / count * TURN + within)
-    }
-}
-
-impl<D: Drive> Target for Raw<D> {
-    fn bytes(&self) -> u64 {
-        self.bytes * self.drives.len() as u64
-    }
-
-    async fn read(&self, at: u64, into: BufMut) -> (bool, BufMut) {
-        let (drive, at) = self.place(at);
-        let (result, into) = drive.read(at, into).await;
-        (result.is_ok(), into)
-    }
-
-    async fn write(&self, at: u64, data: Buf) -> bool {
-        let (drive, at) = self.place(at);
-        drive.write(at, core::slice::from_ref(&data), false).await.is_ok()
-    }
-}
 
 /// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,7 @@
 use io::{Pool, Reach};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use workload::Random;
 
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
@@ -19,40 +20,6 @@ const STAMP: usize = 16;
 const PATTERNS: usize = 64;
 /// Set in a block's version while a write of it is under way.
 const BUSY: u32 = 1 << 31;
-
-/// A small, fast generator of random numbers (splitmix64 by Sebastiano Vigna, public domain).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Numbers that follow from `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number.
-    #[inline]
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`, each as likely as any other to within `limit` / 2^64.
-    #[inline]
-    pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// Fills `bytes`.
-    pub fn fill(&mut self, bytes: &mut [u8]) {
-        for part in bytes.chunks_mut(8) {
-            part.copy_from_slice(&self.number().to_le_bytes()[..part.len()]);
-        }
-    }
-}
 
 /// The patterns, and the version of every block of one address space.
 pub struct Record {

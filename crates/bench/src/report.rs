@@ -2,9 +2,11 @@
 //!
 //! The JSON's keys and their meaning are a contract (schema 1): `schema`, `machine`, `version`,
 //! `command`, `results`; each result has `name`, `value`, `unit`, `low`, `high`, `goal`, `met`.
-//! `goal` and `met` are null where there is no goal. What could not be measured is not in the
-//! list, and [`Report::missing`] says why. `notes`, a list of texts, is there if there are any; so
-//! is `open`, figures that this run could not have measured: `name`, `value` (null), `reason`.
+//! `goal` and `met` are null where there is no goal. What could not be measured is not in the list,
+//! and [`Report::missing`] says why. `notes`, a list of texts, is there if there are any; so is
+//! `open`, figures that this run could not have measured: `name`, `value` (null), `reason`.
+//! Likewise `tables`: `name`, `title`, `columns`, `rows` and `source`, the document and figure that
+//! a table is after; and `model`, where paced drives were used: `name` and `scale`.
 
 use crate::stats::Spread;
 use core::fmt::Write as _;
@@ -111,6 +113,108 @@ pub struct Open {
     pub reason: String,
 }
 
+/// What stands in a table.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// A text.
+    Text(String),
+    /// A number, in the unit of its column.
+    Number(f64),
+    /// It is not known.
+    Nothing(()),
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Cell {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(value) => format!("{value:.3}"),
+            Self::Nothing(()) => "-".to_owned(),
+        }
+    }
+}
+
+/// Results side by side.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Table {
+    /// Its name, in words joined by `-`.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The columns' headings.
+    pub columns: Vec<String>,
+    /// Its rows, as many cells each.
+    pub rows: Vec<Vec<Cell>>,
+    /// The document and figure that it is after; empty if it is after none.
+    pub source: String,
+}
+
+impl Table {
+    fn text(&self) -> String {
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(Cell::text).collect()).collect();
+        let all = || std::iter::once(&self.columns).chain(&rows);
+        let width = |at: usize| all().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let mut text = format!("{}: {}\n", self.name, self.title);
+        if !self.source.is_empty() {
+            let _ = writeln!(text, "after {}", self.source);
+        }
+        for row in all() {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            let line = cells.collect::<Vec<_>>().join("  ");
+            let _ = writeln!(text, "  {}", line.trim_end());
+        }
+        text
+    }
+}
+
+/// One run of a workload.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Run {
+    /// The result that it is of.
+    pub name: String,
+    /// Its number, from 1.
+    pub instance: usize,
+    /// Whether it is one of those that the result is the mean of.
+    pub counts: bool,
+    /// Whether it varied too much and was run again.
+    pub flagged: bool,
+    /// Seconds of an interval of the series.
+    pub interval_seconds: f64,
+    /// Requests done in each interval.
+    pub series: Vec<u64>,
+}
+
+/// A drive that was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DriveUsed {
+    /// Its path; empty for one in memory.
+    pub path: String,
+    /// What tells it from others.
+    pub serial: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What it is: `device`, `file`, `memory` or `paced`.
+    pub kind: &'static str,
+}
+
+/// The model of paced drives.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ModelUsed {
+    /// Its name.
+    pub name: String,
+    /// How fast the drives are, of what the model is.
+    pub scale: f64,
+}
+
 /// A benchmark's findings.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
@@ -130,6 +234,18 @@ pub struct Report {
     /// What stays open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Open>,
+    /// Results side by side.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<Table>,
+    /// Each run, with its series.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<Run>,
+    /// The drives that were measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drives: Vec<DriveUsed>,
+    /// The model of paced drives, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelUsed>,
     /// What could not be measured, and why; not part of the JSON.
     #[serde(skip)]
     pub missing: Vec<String>,
@@ -146,6 +262,10 @@ impl Report {
             results: Vec::new(),
             notes: Vec::new(),
             open: Vec::new(),
+            tables: Vec::new(),
+            runs: Vec::new(),
+            drives: Vec::new(),
+            model: None,
             missing: Vec::new(),
         }
     }
@@ -185,6 +305,19 @@ impl Report {
             "{}\n{}, {} CPUs, {memory} memory, Linux {}\n\n",
             self.command, machine.cpu, machine.cpus, machine.kernel
         );
+        if let Some(ModelUsed { name, scale }) = &self.model {
+            let _ = writeln!(text, "drives of the model {name}, {scale} times as fast\n");
+        }
+        if !self.results.is_empty() || !self.open.is_empty() {
+            self.results_to(&mut text);
+        }
+        for table in &self.tables {
+            let _ = write!(text, "\n{}", table.text());
+        }
+        text
+    }
+
+    fn results_to(&self, text: &mut String) {
         let width = self.results.iter().map(|r| r.name.len()).max().unwrap_or(0).max(6);
         let _ = writeln!(
             text,
@@ -209,7 +342,6 @@ impl Report {
         for open in &self.open {
             let _ = writeln!(text, "{:width$}  {:>10}  {}", open.name, "open", open.reason);
         }
-        text
     }
 }
 

@@ -4,12 +4,13 @@
 //! core's engine at hand.
 
 use crate::error::BenchError;
-use crate::load::{Load, Part, Raw, Served, Until};
+use crate::load::{Load, Part, Until};
 use crate::omitted::Omitted;
 use crate::stats::Sample;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use drives::SharedDrive;
+use engine::array::message::ArrayId;
 use engine::manage::command::{Reply, Request};
 use engine::{Accelerator, Core, Settings, Volume};
 use io::{Buf, BufMut, Env as _, Priority, Reach};
@@ -22,6 +23,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{CoreId, Uuid};
+use workload::{Many, Raw, Served, Target};
 
 /// The mail of the engine's cores.
 pub type Mail = engine::mail::Mail<SharedDrive>;
@@ -98,11 +100,20 @@ pub enum Aim {
         start: u64,
         /// Bytes of each.
         bytes: u64,
+        /// Bytes of one before the next one's turn.
+        turn: u64,
+    },
+    /// Volumes of a running array, as one address space.
+    Volumes {
+        /// The array.
+        array: ArrayId,
+        /// The volumes.
+        volumes: Vec<Uuid>,
     },
     /// A volume of a running array.
     Volume {
         /// The array.
-        array: engine::array::message::ArrayId,
+        array: ArrayId,
         /// The volume.
         volume: Uuid,
     },
@@ -153,6 +164,16 @@ impl Rig {
         let runtime = runtime.map_err(system)?;
         let handle = runtime.handle();
         Ok(Self { _runtime: runtime, handle, inboxes })
+    }
+
+    /// How many cores there are.
+    pub fn cores(&self) -> u16 {
+        self.handle.cores()
+    }
+
+    /// The runtime's handle.
+    pub(crate) fn handle(&self) -> &Handle<Mail, SharedDrive> {
+        &self.handle
     }
 
     /// Asks the engine for something and waits for its answer.
@@ -228,21 +249,48 @@ fn start_load(
 ) {
     let own = env.clone();
     match aim {
-        Aim::Drives { drives, start, bytes } => {
-            let drives = drives.iter().map(|d| env.bind(d)).collect();
-            let target = Raw::new(drives, start, bytes);
+        Aim::Drives { drives, start, bytes, turn } => {
+            let target = raw(env, &drives, start, bytes, turn);
             env.spawn(Priority::First, async move {
                 let _ = sender.send(load.run(own, target, depth, until, seed).await);
             });
         }
         Aim::Volume { array, volume } => {
-            let array = core.array(array).expect("the array runs while it is loaded");
-            let target = Served(Volume::new(array, volume));
+            let target = served(core, array, volume);
+            env.spawn(Priority::First, async move {
+                let _ = sender.send(load.run(own, target, depth, until, seed).await);
+            });
+        }
+        Aim::Volumes { array, volumes } => {
+            let target = all_served(core, array, &volumes);
             env.spawn(Priority::First, async move {
                 let _ = sender.send(load.run(own, target, depth, until, seed).await);
             });
         }
     }
+}
+
+/// Bare drives, on this core.
+pub(crate) fn raw(
+    env: &Env,
+    drives: &[SharedDrive],
+    start: u64,
+    bytes: u64,
+    turn: u64,
+) -> impl Target {
+    let drives = drives.iter().map(|drive| env.bind(drive)).collect();
+    Raw::in_turns(drives, start, bytes, turn)
+}
+
+/// An array's volume, on this core.
+pub(crate) fn served(core: &Core<Env>, array: ArrayId, volume: Uuid) -> impl Target {
+    let array = core.array(array).expect("the array runs while it is loaded");
+    Served(Volume::new(array, volume))
+}
+
+/// Several of them, as one.
+pub(crate) fn all_served(core: &Core<Env>, array: ArrayId, volumes: &[Uuid]) -> impl Target {
+    Many::new(volumes.iter().map(|volume| served(core, array, *volume)).collect())
 }
 
 /// CPU time of the process so far: all threads, the kernel's workers for it included.

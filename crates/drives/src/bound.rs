@@ -4,6 +4,7 @@ use crate::counts::Registered;
 use crate::faulty::BoundFaulty;
 use crate::file::{Asked, FileDrive, ZeroBy};
 use crate::memory::MemoryDrive;
+use crate::paced::{Offset, PacedDrive};
 use crate::shared::{Kind, SharedDrive, write_memory};
 use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use io::drive::GATHER_MAX;
@@ -33,6 +34,7 @@ enum How {
     /// Through the reactor.
     Kernel(Box<Kernel>),
     Memory(Arc<MemoryDrive>, Registered),
+    Paced(Arc<PacedDrive>, Offset, Registered),
     Faulty(BoundFaulty),
 }
 
@@ -142,6 +144,9 @@ impl BoundDrive {
             }
             Kind::File(file) => How::Kernel(Box::new(Kernel::new(file))),
             Kind::Memory(memory, counts) => How::Memory(memory.clone(), counts.register()),
+            Kind::Paced(paced, counts) => {
+                How::Paced(paced.clone(), Offset::of(reactor), counts.register())
+            }
             Kind::Faulty(faulty) => How::Faulty(BoundFaulty::new(faulty, reactor)),
         };
         Self(Rc::new(Bound { info: shared.info().clone(), reactor: reactor.clone(), how }))
@@ -199,6 +204,9 @@ impl Drive for BoundDrive {
             How::Memory(memory, counted) => {
                 counted.counts.read_now(bytes, || memory.read(offset, &mut into))
             }
+            How::Paced(paced, ahead, counted) => {
+                return paced.read((&bound.reactor, *ahead), &counted.counts, offset, into);
+            }
             How::Faulty(faulty) => return faulty.read(offset, into),
         };
         ReadTicket::ready(&bound.reactor, result, into)
@@ -230,6 +238,9 @@ impl Drive for BoundDrive {
                 let ended = counted.counts.write_now(bytes, || write_memory(memory, offset, data));
                 self.written(bytes, ended)
             }
+            How::Paced(paced, ahead, counted) => {
+                paced.write((&bound.reactor, *ahead), &counted.counts, offset, data)
+            }
             How::Faulty(faulty) => faulty.write(offset, data, fua),
         }
     }
@@ -247,6 +258,10 @@ impl Drive for BoundDrive {
             How::Memory(_, counted) => {
                 counted.counts.flush();
                 self.done(Ok(()))
+            }
+            How::Paced(paced, ahead, counted) => {
+                counted.counts.flush();
+                paced.other((&self.0.reactor, *ahead), Ok(()))
             }
             How::Faulty(faulty) => faulty.flush(),
         }
@@ -270,6 +285,10 @@ impl Drive for BoundDrive {
                 counted.counts.write(0);
                 self.done(memory.zero(offset, bytes))
             }
+            How::Paced(paced, ahead, counted) => {
+                counted.counts.write(0);
+                paced.other((&self.0.reactor, *ahead), paced.memory.zero(offset, bytes))
+            }
             How::Faulty(faulty) => faulty.write_zeroes(offset, bytes),
         }
     }
@@ -287,6 +306,9 @@ impl Drive for BoundDrive {
                 DoneTicket(Doing::Kernel(punch, Asked::Change))
             }
             How::Memory(memory, _) => self.done(memory.zero(offset, bytes)),
+            How::Paced(paced, ahead, _) => {
+                paced.other((&self.0.reactor, *ahead), paced.memory.zero(offset, bytes))
+            }
             How::Faulty(faulty) => faulty.discard(offset, bytes),
         }
     }

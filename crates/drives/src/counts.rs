@@ -7,6 +7,8 @@
 //! - what runs in the calling thread, by the system's clock: one request in [`TIMED`], as that
 //!   look takes as long as a small copy.
 //!
+//! Of paced drives it is the time that their model says.
+//!
 //! Invariant: a [`CoreCounts`] has one writing thread, so that plain loads and stores suffice.
 
 use io::DriveError;

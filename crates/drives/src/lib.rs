@@ -1,5 +1,5 @@
-//! Drive kinds: block device and file, memory, and *faulty*, which puts faults in front of
-//! another drive.
+//! Drive kinds: block device and file, memory, *paced*, which answers as late as a drive of a known
+//! model would, and *faulty*, which puts faults in front of another drive.
 //!
 //! Purpose: a [`SharedDrive`] is opened once and belongs to the process; every core binds its
 //! own handle, [`BoundDrive`], which implements [`io::Drive`].
@@ -23,6 +23,7 @@ mod faulty;
 mod file;
 mod memory;
 mod open;
+mod paced;
 mod ranges;
 mod shared;
 pub mod sysfs;

@@ -6,8 +6,10 @@ use crate::faulty::{Faults, FaultyDrive};
 use crate::file::{FileDrive, Kind as FileKind};
 use crate::memory::MemoryDrive;
 use crate::open::{self, OpenError, OpenOptions};
+use crate::paced::PacedDrive;
 use core::fmt;
 use io::{Buf, BufMut, DriveError, DriveInfo};
+use pace::DriveState;
 use runtime::{Bind, Reactor};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub struct SharedDrive {
 pub(crate) enum Kind {
     File(Arc<FileDrive>),
     Memory(Arc<MemoryDrive>, Counts),
+    Paced(Arc<PacedDrive>, Counts),
     Faulty(Arc<FaultyDrive>),
 }
 
@@ -40,6 +43,22 @@ impl SharedDrive {
         Self { kind: Kind::Memory(Arc::new(drive), Counts::default()) }
     }
 
+    /// A drive of zeros in memory that answers as late as `pace` says. As its model it has no
+    /// volatile cache.
+    pub fn paced(bytes: u64, block_bytes: u32, pace: Arc<DriveState>) -> Self {
+        let drive = PacedDrive::new(bytes, block_bytes, pace);
+        Self { kind: Kind::Paced(Arc::new(drive), Counts::default()) }
+    }
+
+    /// The state of a paced drive; `None` for others.
+    pub fn pace(&self) -> Option<&Arc<DriveState>> {
+        match &self.kind {
+            Kind::Paced(paced, _) => Some(&paced.pace),
+            Kind::Faulty(faulty) => faulty.inner().pace(),
+            Kind::File(_) | Kind::Memory(..) => None,
+        }
+    }
+
     /// This drive behind switches that make it fail.
     pub fn faulty(&self) -> (Self, Faults) {
         let drive = Arc::new(FaultyDrive::new(self.clone()));
@@ -51,6 +70,7 @@ impl SharedDrive {
         match &self.kind {
             Kind::File(file) => &file.info,
             Kind::Memory(memory, _) => &memory.info,
+            Kind::Paced(paced, _) => &paced.memory.info,
             Kind::Faulty(faulty) => faulty.inner().info(),
         }
     }
@@ -61,6 +81,7 @@ impl SharedDrive {
         match &self.kind {
             Kind::File(file) => file.serial.clone(),
             Kind::Memory(memory, _) => format!("memory:{:p}", Arc::as_ptr(memory)),
+            Kind::Paced(paced, _) => format!("paced:{:p}", Arc::as_ptr(paced)),
             Kind::Faulty(faulty) => faulty.inner().serial(),
         }
     }
@@ -69,7 +90,7 @@ impl SharedDrive {
     pub fn path(&self) -> &Path {
         match &self.kind {
             Kind::File(file) => &file.path,
-            Kind::Memory(..) => Path::new(""),
+            Kind::Memory(..) | Kind::Paced(..) => Path::new(""),
             Kind::Faulty(faulty) => faulty.inner().path(),
         }
     }
@@ -78,8 +99,18 @@ impl SharedDrive {
     pub fn is_file(&self) -> bool {
         match &self.kind {
             Kind::File(file) => file.kind == FileKind::File,
-            Kind::Memory(..) => false,
+            Kind::Memory(..) | Kind::Paced(..) => false,
             Kind::Faulty(faulty) => faulty.inner().is_file(),
+        }
+    }
+
+    /// Whether requests go around the page cache: true for a file or block device that takes direct
+    /// I/O.
+    pub fn is_direct(&self) -> bool {
+        match &self.kind {
+            Kind::File(file) => file.buffered.is_some(),
+            Kind::Memory(..) | Kind::Paced(..) => false,
+            Kind::Faulty(faulty) => faulty.inner().is_direct(),
         }
     }
 
@@ -88,7 +119,7 @@ impl SharedDrive {
     pub fn device(&self) -> Option<u64> {
         match &self.kind {
             Kind::File(file) => file.device(),
-            Kind::Memory(..) => None,
+            Kind::Memory(..) | Kind::Paced(..) => None,
             Kind::Faulty(faulty) => faulty.inner().device(),
         }
     }
@@ -98,6 +129,7 @@ impl SharedDrive {
         match &self.kind {
             Kind::File(file) => Arc::strong_count(file) == 1,
             Kind::Memory(memory, _) => Arc::strong_count(memory) == 1,
+            Kind::Paced(paced, _) => Arc::strong_count(paced) == 1,
             Kind::Faulty(faulty) => Arc::strong_count(faulty) == 1,
         }
     }
@@ -106,7 +138,7 @@ impl SharedDrive {
     pub fn io_counts(&self) -> IoCounts {
         match &self.kind {
             Kind::File(file) => file.counts.sum(),
-            Kind::Memory(_, counts) => counts.sum(),
+            Kind::Memory(_, counts) | Kind::Paced(_, counts) => counts.sum(),
             Kind::Faulty(faulty) => faulty.inner().io_counts(),
         }
     }
@@ -115,7 +147,7 @@ impl SharedDrive {
     pub fn io_times(&self) -> IoTimes {
         match &self.kind {
             Kind::File(file) => file.counts.times(),
-            Kind::Memory(_, counts) => counts.times(),
+            Kind::Memory(_, counts) | Kind::Paced(_, counts) => counts.times(),
             Kind::Faulty(faulty) => faulty.inner().io_times(),
         }
     }
@@ -133,6 +165,7 @@ impl SharedDrive {
         match &self.kind {
             Kind::File(file) => file.read_now(offset, into),
             Kind::Memory(memory, _) => memory.read(offset, into),
+            Kind::Paced(paced, _) => paced.memory.read(offset, into),
             Kind::Faulty(faulty) => faulty.read_now(offset, into),
         }
     }
@@ -144,6 +177,7 @@ impl SharedDrive {
         match &self.kind {
             Kind::File(file) => file.gather_now(offset, data),
             Kind::Memory(memory, _) => write_memory(memory, offset, data),
+            Kind::Paced(paced, _) => write_memory(&paced.memory, offset, data),
             Kind::Faulty(faulty) => faulty.inner().write_blocking(offset, data),
         }
     }
@@ -152,7 +186,7 @@ impl SharedDrive {
     pub fn flush_blocking(&self) -> Result<(), DriveError> {
         match &self.kind {
             Kind::File(file) => file.flush_now(),
-            Kind::Memory(..) => Ok(()),
+            Kind::Memory(..) | Kind::Paced(..) => Ok(()),
             Kind::Faulty(faulty) => faulty.inner().flush_blocking(),
         }
     }
@@ -164,6 +198,7 @@ impl SharedDrive {
             _ if bytes == 0 => Ok(()),
             Kind::File(file) => file.zero_now(offset, bytes),
             Kind::Memory(memory, _) => memory.zero(offset, bytes),
+            Kind::Paced(paced, _) => paced.memory.zero(offset, bytes),
             Kind::Faulty(faulty) => faulty.inner().zero_blocking(offset, bytes),
         }
     }

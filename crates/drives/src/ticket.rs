@@ -2,8 +2,8 @@
 //!
 //! States: *ready* (the request ran inside the call), *kernel*, *write* and *flush* (with the
 //! reactor; the times of reads and writes are taken), *pieces* (several requests, all started),
-//! *held* (by a faulty drive), *late* (done, but told later).
-//! None of them cancels anything when dropped.
+//! *held* (by a faulty drive), *late* (done, but told later), *paced* (done, and told when a drive
+//! of its model would be). None of them cancels anything when dropped.
 
 use crate::bound::Begun;
 use crate::faulty::Held;
@@ -25,6 +25,7 @@ pub(crate) enum Reading {
     Kernel(runtime::ReadTicket, Begun),
     Held(Arc<Held>),
     Late(Sleep, Box<ReadTicket>),
+    Paced(Sleep, Option<ReadResult>),
 }
 
 /// Ticket of anything else.
@@ -39,6 +40,7 @@ pub(crate) enum Doing {
     Pieces(Vec<runtime::DoneTicket>, Result<(), DriveError>),
     Held(Arc<Held>),
     Late(Sleep, Box<DoneTicket>),
+    Paced(Sleep, Result<(), DriveError>),
 }
 
 impl ReadTicket {
@@ -75,6 +77,9 @@ impl Future for ReadTicket {
             Reading::Held(held) => held
                 .poll(cx)
                 .map(|(result, into)| (result, into.expect("a held read gives its buffer back"))),
+            Reading::Paced(sleep, result) => Pin::new(sleep)
+                .poll(cx)
+                .map(|()| result.take().expect("ticket polled after its end")),
             Reading::Late(sleep, ticket) => match Pin::new(sleep).poll(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(()) => Pin::new(&mut **ticket).poll(cx),
@@ -105,6 +110,7 @@ impl Future for DoneTicket {
             }),
             Doing::Pieces(tickets, result) => poll_pieces(tickets, result, cx),
             Doing::Held(held) => held.poll(cx).map(|(result, _)| result),
+            Doing::Paced(sleep, result) => Pin::new(sleep).poll(cx).map(|()| *result),
             Doing::Late(sleep, ticket) => match Pin::new(sleep).poll(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(()) => Pin::new(&mut **ticket).poll(cx),

@@ -60,7 +60,59 @@ fn on_every_drive(test: impl AsyncFn(Env<()>, SharedDrive) + Copy + 'static) {
         for block in [512, 4096] {
             let drive = SharedDrive::memory(BYTES, block, true);
             run(config.clone(), async move |env| test(env, drive).await);
+            let drive = paced(block);
+            assert!(!drive.info().inline && !drive.info().volatile_cache);
+            run(config.clone(), async move |env| test(env, drive).await);
         }
+    }
+}
+
+fn paced(block: u32) -> SharedDrive {
+    let model = pace::by_name("sn840").unwrap();
+    SharedDrive::paced(BYTES, block, pace::DriveState::many(model, 1.0, 1).remove(0))
+}
+
+/// Each runtime's clock begins with it; the drive's time goes on.
+#[test]
+fn a_paced_drive_is_idle_for_the_next_runtime() {
+    let shared = paced(4096);
+    for _ in 0..2 {
+        let drive = shared.clone();
+        run(Config::default(), async move |env| {
+            let drive = env.bind(&drive);
+            for _ in 0..200 {
+                read(&drive, 0, 4096).await.unwrap();
+            }
+        });
+    }
+    // What the model said of all of them, one after the other.
+    let told = shared.io_times().reads.nanos;
+    assert!((400 * 87_400..400 * 87_600).contains(&told), "{told}");
+}
+
+/// One `sn840`: a read takes 85 us and 2.427 us of service, a write 25 us and 7.668 us.
+#[test]
+fn a_paced_drive_answers_no_earlier_than_its_model() {
+    for config in configs() {
+        run(config, async |env| {
+            let drive = env.bind(&paced(4096));
+            let data = pattern(4096, 1);
+            let begun = env.reactor().look_at_clock();
+            let writes: Vec<_> = (0..10)
+                .map(|at| drive.write(at * 4096, &gather(std::slice::from_ref(&data)), false))
+                .collect();
+            for write in writes {
+                write.await.unwrap();
+            }
+            // Ten are served one after the other, and the last one's latency is behind that.
+            let time = env.now().since(begun);
+            assert!(time >= Nanos(10 * 7_668 + 25_000), "{time:?}");
+            let begun = env.reactor().look_at_clock();
+            assert_eq!(read(&drive, 4096, 4096).await.unwrap()[..], data[..]);
+            let time = env.now().since(begun);
+            assert!(time >= Nanos(85_000 + 2_427), "{time:?}");
+            drive.flush().await.unwrap();
+        });
     }
 }
 

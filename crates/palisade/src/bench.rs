@@ -1,19 +1,23 @@
 //! `palisade bench`: measures this machine and prints what it gives.
 //!
-//! Status 0: everything was measured (whether or not goals were met); 1: something was left out,
-//! or nothing could be measured, or `--gpu` and a driver that did not come back; 3: `--gpu`, and
-//! there is no NVIDIA driver or GPU. Results go to the standard output, everything else to the
-//! standard error.
+//! Status 0: everything was measured (whether or not goals were met); 1: something was left out, or
+//! nothing could be measured, or `--gpu` and a driver that did not come back; 2: what is asked for
+//! can't be measured so; 3: `--gpu`, and there is no NVIDIA driver or GPU, or data would go that
+//! `--destroy-data` does not name; 130: Ctrl-C. Results go to the standard output, everything else
+//! to the standard error.
+
+mod evaluate;
 
 use crate::serve;
 use bench::gpu_bench::nvidia;
 use bench::watchdog::Watchdog;
 use bench::{
-    ApiBench, ArrayBench, BenchError, GpuBench, HealthBench, NvmeTcpBench, ParityBench, Report,
-    bench_api, bench_array, bench_health, bench_nvme_tcp, bench_parity, bench_parity_gpu,
-    gpu_table, parity_table,
+    ApiBench, ArrayBench, BenchError, GpuBench, HealthBench, ModelBench, NvmeTcpBench, ParityBench,
+    Report, Scale, bench_api, bench_array, bench_health, bench_model, bench_nvme_tcp, bench_parity,
+    bench_parity_gpu, gpu_table, list_models, parity_table,
 };
 use control::config::Placement;
+use pace::Model;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -33,10 +37,16 @@ enum What {
     Array(ArrayArgs),
     /// Measure what looking after drives takes from hosts: each is asked every second, or never
     Health(HealthArgs),
+    /// Measure a paced drive against the numbers of its model
+    Model(ModelArgs),
     /// Measure the NVMe/TCP target beside a bare echo and the volume itself, over loopback
     NvmeTcp(NvmeTcpArgs),
     /// Measure the parity kernels beside Intel's ISA-L (package libisal2), memcpy and reading
     Parity(ParityArgs),
+    /// Measure what a product's sheet says: bare drives, and an array of them
+    SpecSheet(evaluate::SpecSheetArgs),
+    /// Measure patterns of requests, each at several numbers of jobs and depths
+    Sweep(evaluate::SweepArgs),
     /// Serve with stand-ins that say how drives are, for `bench health`
     #[command(hide = true)]
     ServeByStandIns(serve::Arguments),
@@ -131,6 +141,50 @@ struct HealthArgs {
 }
 
 #[derive(clap::Args, Debug)]
+struct ModelArgs {
+    /// The model's name, or list: show all models and where their numbers are from
+    #[arg(value_parser = model_name)]
+    name: Named,
+    /// How fast the drive is, of what the model is: 1, a part such as 1/4, or the largest part at
+    /// which the core is idle for 30% of its time
+    #[arg(long, value_name = "auto|1|1/4…", default_value_t = Scale::Auto)]
+    scale: Scale,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Rounds of each load
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Seconds of a load in a round
+    #[arg(long, default_value_t = 0.25, value_parser = seconds)]
+    seconds: f64,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// What `bench model` is about.
+#[derive(Clone, Debug)]
+enum Named {
+    All,
+    One(&'static Model),
+}
+
+fn model_name(text: &str) -> Result<Named, String> {
+    if text == "list" {
+        return Ok(Named::All);
+    }
+    model_name_one(text).map(Named::One)
+}
+
+fn model_name_one(text: &str) -> Result<&'static Model, String> {
+    pace::by_name(text).ok_or_else(|| {
+        let names: Vec<&str> = pace::model::MODELS.iter().map(|model| model.name).collect();
+        format!("there is no such model; use {} or list", names.join(", "))
+    })
+}
+
+#[derive(clap::Args, Debug)]
 struct ParityArgs {
     /// Print one JSON object
     #[arg(long)]
@@ -206,8 +260,11 @@ pub fn run(args: BenchArgs) -> ExitCode {
         What::Api(args) => api(&args, &command),
         What::Array(args) => array(&args, &command),
         What::Health(args) => health(&args, &command),
+        What::Model(args) => model(&args, &command),
         What::NvmeTcp(args) => nvme_tcp(&args, &command),
         What::Parity(args) => parity(&args, &command),
+        What::Sweep(args) => evaluate::sweep(&args, &command),
+        What::SpecSheet(args) => evaluate::spec_sheet(&args, &command),
         What::ServeByStandIns(args) => {
             let code = serve::run_by_stand_ins(&args).err().map_or(0, |problem| problem.tell());
             control::server::leave_if_stuck(code);
@@ -271,6 +328,19 @@ fn health(args: &HealthArgs, command: &str) -> ExitCode {
         program,
     };
     let report = bench_health(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+fn model(args: &ModelArgs, command: &str) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    let report = match args.name {
+        Named::All => Ok(list_models(version, command)),
+        Named::One(model) => {
+            let span = Duration::from_secs_f64(args.seconds);
+            let options = ModelBench { model, scale: args.scale, rounds: args.rounds, span };
+            bench_model(&options, version, command, &tell)
+        }
+    };
     print(report, args.json, args.out.as_deref(), Report::to_table)
 }
 
@@ -352,7 +422,7 @@ fn print(
         Ok(report) => report,
         Err(error) => {
             eprintln!("palisade: {error}");
-            return ExitCode::FAILURE;
+            return ExitCode::from(error.status());
         }
     };
     print!("{}", if json { report.to_json() } else { table(&report) });

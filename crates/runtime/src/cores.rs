@@ -173,7 +173,7 @@ fn run<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, done: impl Fn() -> bool)
 fn wait<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, lookout: &mut Lookout) {
     let start = env.now();
     let busy = &env.shared().post_of(env.core()).busy;
-    let is_found = look_around(env, lookout.look());
+    let is_found = look_around(env, lookout.look().max(env.reactor().exact_look()));
     // As of the last look.
     let looked = env.now();
     if is_found {
@@ -212,7 +212,7 @@ fn look_around<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, span: Nanos) -> 
 fn sleep<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>) {
     let doorbell = &env.shared().post_of(env.core()).doorbell;
     if doorbell.begin_sleep() {
-        env.reactor().wait(env.reactor().until_timer());
+        env.reactor().wait(env.reactor().until_wake());
         doorbell.end_sleep();
     }
 }
@@ -443,5 +443,32 @@ mod tests {
             assert_eq!(receiver.recv().expect("each core answers"), wanted);
         }
         runtime.stop();
+    }
+
+    /// A sleep would end late. It may look as long as the timer takes, and sleeps for longer ones.
+    #[test]
+    fn a_core_does_not_sleep_before_an_exact_timer_that_is_soon() {
+        let asleep = |span: Nanos, is_exact: bool| {
+            run_single::<(), NoDrive, _>(async move |env| {
+                let counts = |env: &CoreEnv<(), NoDrive>| {
+                    let busy = &env.shared().post_of(env.core()).busy;
+                    busy.read(env.reactor().look_at_clock()).asleep
+                };
+                let before = counts(&env);
+                for _ in 0..20 {
+                    let until = env.reactor().look_at_clock().after(span);
+                    if is_exact {
+                        env.reactor().sleep_until_exactly(until).await;
+                    } else {
+                        env.sleep(span).await;
+                    }
+                    assert!(env.now() >= until);
+                }
+                counts(&env).since(before)
+            })
+        };
+        assert_eq!(asleep(Nanos::from_micros(150), true), Nanos(0));
+        assert!(asleep(Nanos::from_micros(150), false) > Nanos(0));
+        assert!(asleep(Nanos::from_millis(2), true) > Nanos(0), "it does not look for long");
     }
 }

@@ -23,6 +23,7 @@
 //! - [`losses`]: which drives can go at the same time.
 //! - [`aid`]: a simulated accelerator of parity.
 //! - [`abilities`]: what the engine can't do yet.
+//! - [`virtual_time`]: no trial, but figures: the engine over drives of a model.
 //! - [`rig`], [`fleet`], [`tally`], [`failure`]: machine, drives, sums, findings.
 
 pub mod abilities;
@@ -58,3 +59,4 @@ pub mod tally;
 pub mod trial;
 pub mod trouble;
 pub mod versions;
+pub mod virtual_time;

@@ -85,6 +85,14 @@ impl Rig {
         Self { world, cores, aided }
     }
 
+    /// Switches a machine on whose engine has the daemon's settings, and no accelerator.
+    pub fn as_served(config: WorldConfig) -> Self {
+        let world = World::new(config);
+        let start = |env| Core::start_with(env, Settings::default(), None);
+        let cores = world.envs().into_iter().map(start).collect();
+        Self { world, cores, aided: Rc::default() }
+    }
+
     /// Ends the machine: by a cut of its power, or only the process.
     pub fn end(self, power: bool) {
         if power {

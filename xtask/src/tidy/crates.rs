@@ -7,8 +7,8 @@ use super::scan::{line_of, places, without_tests};
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
     &["units", "nvme", "redfish", "health", "console"],
-    &["io"],
-    &["layout", "parity"],
+    &["io", "pace"],
+    &["layout", "parity", "workload"],
     &["format", "parity-gpu"],
     &["engine"],
     &["runtime", "sim", "front"],
@@ -23,6 +23,8 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("parity", &["units", "io"], "it is mathematics, used without an engine"),
     ("parity-gpu", &["units", "io", "parity"], "it is parity's jobs, used without an engine"),
     ("layout", &["units"], "it is a pure map"),
+    ("workload", &["units", "io"], "it is what hosts ask, whoever is asked"),
+    ("pace", &["units"], "it is what drives take, whoever asks"),
     ("front", &["units", "io"], "it is what all front ends share"),
     ("nbd", &["units", "io", "front"], "a front end sees `io::Blocks`, never the engine"),
     ("nvme-target", &["units", "io", "front", "nvme", "parity"], "a front end sees `io::Blocks`"),
@@ -31,7 +33,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("console", &[], "it is files, and which path leads to which"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
-    ("drives", &["units", "io", "nvme", "runtime"], "a drive knows nothing of arrays"),
+    ("drives", &["units", "io", "nvme", "pace", "runtime"], "a drive knows nothing of arrays"),
 ];
 
 /// The second reader of arrays, and what it must not name: it says what docs/format.md says.
@@ -45,6 +47,8 @@ const OUTSIDE: &[&str] =
 const INSIDE: &[&str] = &[
     "units",
     "io",
+    "pace",
+    "workload",
     "layout",
     "parity",
     "format",

@@ -4,12 +4,12 @@
 //! results through the caches, as the engine does.
 
 use super::works::Work;
-use crate::record::Random;
 use crate::stats::Sample;
 use core::hint::black_box;
 use io::{BufMut, Pool};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
+use workload::Random;
 
 /// CPU time of this thread.
 pub fn thread_time() -> Duration {

@@ -10,11 +10,11 @@ use super::cores::thread_time;
 use super::tried::Tried;
 use super::works::Work;
 use crate::error::BenchError;
-use crate::record::Random;
 use crate::stats::Sample;
 use parity_gpu::{Device, Driver, DriverError, Lent, Pieces, Room, Stream, Track};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use workload::Random;
 
 /// No turn takes this long.
 const PATIENCE: Duration = Duration::from_secs(20);

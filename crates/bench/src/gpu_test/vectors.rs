@@ -17,10 +17,10 @@
 //! Invariant: the same line has the same inputs and results on every machine.
 
 use crate::parity_bench::plain;
-use crate::record::Random;
 use ::parity::offload::{Answer, Operation, What};
 use ::parity::{Code, reference};
 use std::sync::Arc;
+use workload::Random;
 
 /// One line.
 #[derive(Clone, Debug)]

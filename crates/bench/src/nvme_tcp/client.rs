@@ -7,7 +7,6 @@
 //! Invariant: the same code drives the target and the echo, which answers with the same bytes.
 
 use crate::error::BenchError;
-use crate::record::Random;
 use crate::rig::cpu_time;
 use crate::stats::Sample;
 use nvme::command::{COMMAND_BYTES, Command, nvm};
@@ -23,6 +22,7 @@ use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use workload::Random;
 
 /// How long a thread looks around before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);

@@ -9,6 +9,7 @@
 //!
 //! - [`client`]: the initiator. [`echo`]: the yardstick. [`served`]: the target.
 //! - [`pinned`]: a target that may use no CPU beside its core's.
+use workload::target::TURN;
 
 pub(crate) mod client;
 mod echo;
@@ -365,7 +366,7 @@ pub fn bench_nvme_tcp(
         pinned::measure(options, &cpus, (&address, bytes), source, &mut report)?;
     }
     let drives = source(&alone, 1).open()?;
-    let aim = Aim::Drives { drives, start: 0, bytes: options.drive_bytes };
+    let aim = Aim::Drives { drives, start: 0, bytes: options.drive_bytes, turn: TURN };
     let (record, bytes) = (Arc::new(Record::new(options.drive_bytes)), options.drive_bytes);
     let all = Load::new(Op::Write, Order::Sequential, 128 << 10, 8, &record);
     rig.run(&aim, &all, Until::Once, 0)?;

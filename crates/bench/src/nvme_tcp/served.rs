@@ -95,6 +95,7 @@ fn behind(env: &Env, core: &Core<Env>, aim: &Aim) -> Behind {
             let array = core.array(*array).expect("the array runs while it is measured");
             Behind::Volume(Volume::new(array, *volume))
         }
+        Aim::Volumes { .. } => unreachable!("one volume is served"),
         Aim::Drives { drives, bytes, .. } => Behind::Drive(env.bind(&drives[0]), *bytes),
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! Invariant: both sides read the same inputs and write outputs of their own.
 
-use crate::record::Random;
 use io::{BufMut, Pool};
+use workload::Random;
 
 /// Most data strips of a contest.
 pub const MAX_DATA: usize = 16;

@@ -9,9 +9,9 @@
 use super::arena::Arena;
 use super::plain;
 use crate::isal::{Changes, Isal, Strips, Tables};
-use crate::record::Random;
 use ::parity::{Code, Stores};
 use core::hint::black_box;
+use workload::Random;
 
 /// The work of one result.
 pub trait Contest<'a> {

@@ -1,5 +1,5 @@
-//! `palisade bench api`, `bench array`, `bench health`, `bench nvme-tcp` and `bench parity`, small:
-//! their JSON is what is promised, whatever this machine reaches.
+//! `palisade bench api`, `bench array`, `bench health`, `bench model`, `bench nvme-tcp` and `bench
+//! parity`, small: their JSON is what is promised, whatever this machine reaches.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -72,6 +72,125 @@ fn a_small_array_is_measured() {
     assert_eq!(reads, [!left_out; 2], "a ratio is there or said to be left out: {errors}");
     let missing = errors.contains("not measured:");
     assert_eq!(status, Some(i32::from(missing)), "{errors}");
+}
+
+#[test]
+fn a_model_is_measured_against_its_numbers() {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-model.json");
+    let words = "bench model d5-p5336 --scale 1/64 --rounds 1 --seconds 0.05";
+    let arguments: Vec<_> = words.split(' ').map(OsStr::new).collect();
+    let (status, errors, report) = measured(&arguments, &out);
+    assert_eq!(status, Some(0), "{errors}");
+    assert_eq!(report["model"], serde_json::json!({ "name": "d5-p5336", "scale": 1.0 / 64.0 }));
+    let goals: Vec<_> = report["results"].as_array().unwrap().iter().collect();
+    let goals = goals.iter().filter(|own| !own["goal"].is_null());
+    let goals: Vec<_> = goals.map(|own| (own["name"].as_str().unwrap(), &own["goal"])).collect();
+    let mut wanted: Vec<(String, f64)> = Vec::new();
+    for what in ["4k-read", "4k-write", "4k-mixed"] {
+        wanted.extend([1, 64].map(|depth| (format!("error-{what}-depth-{depth}"), 0.03)));
+    }
+    wanted.extend(["read", "write"].map(|what| (format!("error-128k-{what}-depth-8"), 0.03)));
+    wanted.push(("paced-cpu-us".to_owned(), 0.3));
+    assert_eq!(goals.len(), wanted.len(), "{goals:?}");
+    for ((name, goal), (wanted, value)) in goals.into_iter().zip(&wanted) {
+        assert_eq!((name, goal.as_f64()), (wanted.as_str(), Some(*value)));
+    }
+    let table = &report["tables"][0];
+    assert_eq!(table["columns"], serde_json::json!(["what", "value", "source"]));
+    let is_assumed = |row: &Value| row[2].as_str().is_some_and(|own| own.starts_with("assumed"));
+    assert!(table["rows"].as_array().unwrap().iter().any(is_assumed));
+}
+
+#[test]
+fn models_are_listed_and_others_are_refused() {
+    let bench = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        let run = command.args(["bench", "model"]).args(arguments).output().expect("runs");
+        let text = |bytes| String::from_utf8(bytes).expect("is UTF-8");
+        (run.status.code(), text(run.stdout), text(run.stderr))
+    };
+    let (status, listed, _) = bench(&["list"]);
+    assert_eq!(status, Some(0));
+    for text in ["sn840", "pblaze6", "d5-p5336", "assumed", "W, Figure 8"] {
+        assert!(listed.contains(text), "{text} is missing: {listed}");
+    }
+    let (status, _, errors) = bench(&["sn850"]);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains("use sn840, pblaze6, d5-p5336 or list"), "{errors}");
+    let (status, _, errors) = bench(&["sn840", "--scale", "2"]);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains("1/4"), "{errors}");
+}
+
+/// Runs `palisade bench` with these words: its status and what it said.
+fn bench(words: &str) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    let run = command.arg("bench").args(words.split(' ')).output().expect("palisade runs");
+    let said = [run.stdout, run.stderr].concat();
+    (run.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_sheet_that_can_not_be_measured_is_refused() {
+    for (words, text) in [
+        ("spec-sheet", "--drives"),
+        ("spec-sheet --model nothing --count 8", "use sn840"),
+        ("spec-sheet --model sn840", "--count"),
+        ("spec-sheet --model sn840 --count 2", "level 5 takes at least 3 drives, not 2"),
+        ("spec-sheet --model sn840 --count 65", "1 to 64 drives"),
+        ("spec-sheet --memory 64M --count 4 --scale 1/4", "--model"),
+        ("spec-sheet --memory 64M --count 4 --level 7", "use jbod"),
+        ("spec-sheet --memory 64M --count 4 --area 1M", "at least 64 MiB"),
+        ("spec-sheet --memory 64M --count 4 --mix 101", "percentage"),
+        ("spec-sheet --memory 64M --count 4 --instances 0", "at least one instance"),
+        ("spec-sheet --memory 64M --count 4 --model sn840", "cannot be used with"),
+        ("sweep --memory 64M --count 4 --jobs 1,2 --depth 1", "they are pairs"),
+        ("sweep --memory 64M --count 4 --block 3K", "powers of two"),
+    ] {
+        let (status, said) = bench(words);
+        assert_eq!(status, Some(2), "{words}: {said}");
+        assert!(said.contains(text), "{words}: {said}");
+    }
+}
+
+#[test]
+fn drives_with_data_are_kept_unless_they_are_named() {
+    let dir = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let path = dir.path().join("drive");
+    let content = vec![7; 1 << 20];
+    let mut all = content.clone();
+    all.extend(vec![0; 15 << 20]);
+    std::fs::write(&path, &all).expect("a drive");
+    let (status, said) = bench(&format!("spec-sheet --device {} --profile quick", path.display()));
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains(&format!("--destroy-data {}", path.display())), "{said}");
+    assert!(std::fs::read(&path).expect("is there") == all, "nothing was written");
+}
+
+/// Each run of a sheet is long; Ctrl-C comes once something is measured.
+#[test]
+fn ctrl_c_ends_a_sheet_and_wipes_its_array() {
+    let dir = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let paths: Vec<_> = (0..3).map(|number| dir.path().join(number.to_string())).collect();
+    for path in &paths {
+        std::fs::File::create(path).and_then(|file| file.set_len(96 << 20)).expect("a drive");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    command.args(["bench", "spec-sheet", "--seconds", "0.05", "--instances", "1", "--area", "64M"]);
+    command.arg("--drives").args(&paths).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("palisade runs");
+    let said = std::io::BufReader::new(child.stderr.take().expect("is piped"));
+    let mut lines = std::io::BufRead::lines(said).map_while(Result::ok);
+    assert!(lines.any(|line| line == "nominal-128k-sequential-read"), "an array is measured");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("is there");
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().expect("ends").code(), Some(130), "{rest:?}");
+    for path in &paths {
+        let content = std::fs::read(path).expect("is there");
+        let (head, tail) = (&content[..1 << 20], &content[95 << 20..]);
+        assert!(format::foreign_signature(head, tail).is_none(), "its record was wiped");
+    }
 }
 
 /// The results of `bench api` that have goals in a whole run, and their units.

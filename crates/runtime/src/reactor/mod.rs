@@ -52,6 +52,12 @@ const LOOKING: usize = 4;
 /// Time between two looks: who looks holds the socket's lock, which who delivers needs.
 const LOOK: Nanos = Nanos(500);
 
+/// By how much a sleep may end late, on a virtual machine.
+const LATE: Nanos = Nanos::from_micros(150);
+
+/// Exact timers that end this soon are looked for, not slept to.
+const EXACT_LOOK: Nanos = Nanos::from_micros(200);
+
 /// How long a stopping core waits for requests in flight.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 
@@ -159,6 +165,8 @@ struct Inner {
     slab: RefCell<Slab>,
     backend: RefCell<Backend>,
     timers: RefCell<Timers>,
+    /// Timers among them that no sleep may make late.
+    exact: Cell<usize>,
     start: Instant,
     now: Cell<Nanos>,
     /// Who looks at a socket again with the next turn.
@@ -199,6 +207,7 @@ impl Reactor {
                 slab: RefCell::default(),
                 backend: RefCell::new(backend),
                 timers: RefCell::default(),
+                exact: Cell::new(0),
                 start,
                 now: Cell::default(),
                 looking: RefCell::new(Vec::with_capacity(LOOKING)),
@@ -285,7 +294,21 @@ impl Reactor {
     /// Completes once `now` has reached `span` from now.
     pub fn sleep(&self, span: Nanos) -> Sleep {
         self.refresh_now();
-        Sleep { reactor: self.clone(), deadline: self.now().after(span), id: None }
+        let deadline = self.now().after(span);
+        Sleep { reactor: self.clone(), deadline, id: None, is_exact: false }
+    }
+
+    /// Completes once `now` has reached `deadline`. The core looks around for it where it would
+    /// sleep, since it would wake too late: this is for what takes the place of a device.
+    pub fn sleep_until_exactly(&self, deadline: Nanos) -> Sleep {
+        self.inner.exact.set(self.inner.exact.get() + 1);
+        Sleep { reactor: self.clone(), deadline, id: None, is_exact: true }
+    }
+
+    /// Looks at the clock and says what time it is.
+    pub fn look_at_clock(&self) -> Nanos {
+        self.refresh_now();
+        self.now()
     }
 
     /// Monotonic time as of the current poll batch.
@@ -391,6 +414,21 @@ impl Reactor {
         self.inner.timers.borrow().next().map(|at| at.since(self.now()))
     }
 
+    /// For how long the core looks around since it would wake too late: until a timer that no sleep
+    /// may make late, if that is soon.
+    pub(crate) fn exact_look(&self) -> Nanos {
+        match self.until_timer() {
+            Some(span) if self.inner.exact.get() > 0 && span <= EXACT_LOOK => span,
+            _ => Nanos(0),
+        }
+    }
+
+    /// How long the core may sleep at most.
+    pub(crate) fn until_wake(&self) -> Option<Nanos> {
+        let until = self.until_timer();
+        if self.inner.exact.get() == 0 { until } else { until.map(|span| span.since(LATE)) }
+    }
+
     /// True if a turn would find something.
     pub(crate) fn has_news(&self) -> bool {
         self.inner.backend.borrow_mut().has_news() || self.until_timer() == Some(Nanos(0))
@@ -475,6 +513,7 @@ pub struct Sleep {
     deadline: Nanos,
     /// Its entry among the timers, from the first poll on.
     id: Option<u32>,
+    is_exact: bool,
 }
 
 impl Future for Sleep {
@@ -507,5 +546,7 @@ impl Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         self.forget();
+        let exact = &self.reactor.inner.exact;
+        exact.set(exact.get() - usize::from(self.is_exact));
     }
 }

@@ -4,7 +4,8 @@
 //! A request is submitted by the call. It runs in one to three *pieces*, each at a random time
 //! between submission and completion, so overlapping requests may take effect in either order
 //! and a large one may take effect in parts. The ticket is done at completion. An `inline`
-//! drive runs requests inside the submitting call. Dropping a ticket cancels nothing.
+//! drive runs requests inside the submitting call. Dropping a ticket cancels nothing. Completion is
+//! at a random time, or where a drive of [`DriveConfig::pace`] would be done.
 //!
 //! # Write cache and power cut
 //! Each block has its durable content and a list of newer *versions*, oldest first; reads see
@@ -61,6 +62,7 @@ use crate::lock;
 use crate::rng::Rng;
 use crate::timeline::Timeline;
 use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
+use pace::DriveState;
 use request::{Countdown, Payload, State};
 use std::sync::{Arc, Mutex};
 use units::Nanos;
@@ -97,6 +99,8 @@ pub struct DriveConfig {
     pub latency_most: Nanos,
     /// How much longer a discard takes for each MiB.
     pub discard_mib: Nanos,
+    /// What requests take by a model, in place of a random time.
+    pub pace: Option<Arc<DriveState>>,
     /// Percentage of requests that run in more than one piece.
     pub split_percent: u8,
     /// What discarded blocks read as.
@@ -124,6 +128,7 @@ impl DriveConfig {
             latency_least: Nanos::from_micros(5),
             latency_most: Nanos::from_micros(100),
             discard_mib: Nanos(0),
+            pace: None,
             split_percent: 25,
             discard: DiscardContent::Random,
             write_zeroes: true,

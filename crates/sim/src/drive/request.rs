@@ -21,6 +21,7 @@ use core::ops::Range;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use io::{BufMut, DriveError, Gather};
+use pace::Op;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use units::{MIB, Nanos};
@@ -339,6 +340,23 @@ impl State {
         let media = writes && (within || self.faults.bad_writes.fails());
         self.fired.bad_writes += u64::from(media);
         if media { Err(DriveError::Media) } else { Ok(()) }
+    }
+
+    /// How long a request takes that comes now.
+    fn latency(&self, what: &Submission, now: Nanos, rng: &mut Rng) -> u64 {
+        let DriveConfig { latency_least, latency_most, discard_mib, pace, .. } = &self.config;
+        let kind = what.payload.kind();
+        if let Some(pace) = pace {
+            let op = match kind {
+                OpKind::Read => Op::Read,
+                OpKind::Write => Op::Write,
+                OpKind::Flush | OpKind::WriteZeroes | OpKind::Discard => Op::Other,
+            };
+            return pace.admit(now, op, what.offset, what.bytes).since(now).0;
+        }
+        let latency = rng.between(latency_least.0, latency_most.0);
+        let discarded = if kind == OpKind::Discard { what.bytes } else { 0 };
+        latency + discarded / MIB * discard_mib.0
     }
 
     /// Cuts the blocks of a request into pieces.
@@ -691,10 +709,8 @@ pub(super) fn submit(cell: &DriveCell, timeline: &Timeline, mut what: Submission
         Err(DriveError::Bounds) => Vec::new(),
         _ => state.cut(&what, &mut rng),
     };
-    let DriveConfig { latency_least, latency_most, discard_mib, inline, .. } = state.config;
-    let latency = rng.between(latency_least.0, latency_most.0);
-    let discarded = if matches!(what.payload, Payload::Discard(_)) { what.bytes } else { 0 };
-    let latency = latency + discarded / MIB * discard_mib.0;
+    let latency = state.latency(&what, timeline.now(), &mut rng);
+    let inline = state.config.inline;
     let parts = pieces.len();
     let weak = timeline.downgrade();
     let writes = matches!(what.payload, Payload::Write(..));

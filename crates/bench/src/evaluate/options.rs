@@ -1,0 +1,289 @@
+//! What an evaluator asks for: drives, loads, and how long.
+
+use crate::error::BenchError;
+use crate::scale::Scale;
+use core::fmt;
+use core::str::FromStr;
+use layout::Level;
+use pace::Model;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use units::{GIB, KIB, MIB};
+use workload::stamp::BLOCK;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Drives by their paths: an array is made of them.
+    Drives(Vec<PathBuf>),
+    /// So many paced drives of a model, in memory.
+    Model {
+        /// The model.
+        model: &'static Model,
+        /// How many.
+        count: usize,
+        /// How fast.
+        scale: Scale,
+    },
+    /// So many drives in memory.
+    Memory {
+        /// Bytes of each.
+        bytes: u64,
+        /// How many.
+        count: usize,
+    },
+    /// A block device as it is, local or remote.
+    Device(PathBuf),
+}
+
+/// How long runs are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Profile {
+    /// The papers' times.
+    Paper,
+    /// A whole life cycle within 25 minutes; goals are judged.
+    Short,
+    /// A whole life cycle within 3 minutes; no goals are judged.
+    Quick,
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "paper" => Ok(Self::Paper),
+            "short" => Ok(Self::Short),
+            "quick" => Ok(Self::Quick),
+            _ => Err("use paper, short or quick".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paper => "paper",
+            Self::Short => "short",
+            Self::Quick => "quick",
+        })
+    }
+}
+
+/// How a workload's runs are timed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Timing {
+    /// A window of the time until it is steady.
+    pub window: Duration,
+    /// Windows after which it is said not to be.
+    pub windows: usize,
+    /// The time that counts of an instance.
+    pub counted: Duration,
+    /// Instances.
+    pub instances: usize,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is measured.
+    pub source: Source,
+    /// Drives whose data may go.
+    pub destroy: Vec<PathBuf>,
+    /// The array's level.
+    pub level: Level,
+    /// Bytes of a strip.
+    pub strip: u32,
+    /// Data cores.
+    pub cores: u16,
+    /// Volumes that the array is cut into.
+    pub volumes: usize,
+    /// Percentage of reads in mixed loads.
+    pub mix: u8,
+    /// How long runs are.
+    pub profile: Profile,
+    /// Instances of a run.
+    pub instances: usize,
+    /// The time of an instance, if not the profile's.
+    pub seconds: Option<Duration>,
+    /// Bytes that are used, if not the profile's.
+    pub area: Option<u64>,
+    /// Requests a second of open loads.
+    pub rate: Option<f64>,
+    /// Set when somebody wants it to end.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Options {
+    /// The usual ones.
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            destroy: Vec::new(),
+            level: Level::Raid5,
+            strip: (64 * KIB) as u32,
+            cores: 1,
+            volumes: 1,
+            mix: 70,
+            profile: Profile::Short,
+            instances: 3,
+            seconds: None,
+            area: None,
+            rate: None,
+            stop: Arc::default(),
+        }
+    }
+
+    /// How runs are timed.
+    pub fn timing(&self) -> Timing {
+        let millis = Duration::from_millis;
+        let (window, windows, counted) = match self.profile {
+            Profile::Paper => (millis(60_000), 60, millis(1_200_000)),
+            Profile::Short => (millis(1_000), 12, millis(8_000)),
+            Profile::Quick => (millis(150), 8, millis(400)),
+        };
+        let counted = self.seconds.unwrap_or(counted);
+        Timing { window: window.min(counted), windows, counted, instances: self.instances }
+    }
+
+    /// Bytes that are used of what there is, at most.
+    pub fn area(&self) -> u64 {
+        let in_memory = matches!(self.source, Source::Model { .. } | Source::Memory { .. });
+        self.area.unwrap_or(match self.profile {
+            _ if in_memory => GIB,
+            Profile::Paper => u64::MAX,
+            Profile::Short => 16 * GIB,
+            Profile::Quick => GIB,
+        })
+    }
+
+    /// Whether this is a whole run, whose goals are judged.
+    pub fn is_whole(&self) -> bool {
+        self.profile != Profile::Quick && self.seconds.is_none() && self.instances >= 3
+    }
+
+    /// Finds out what makes no sense.
+    ///
+    /// # Errors
+    /// `Refused`, with what to do.
+    pub fn check(&self) -> Result<(), BenchError> {
+        let count = match &self.source {
+            Source::Drives(paths) => paths.len(),
+            Source::Model { count, .. } | Source::Memory { count, .. } => *count,
+            Source::Device(_) => return self.check_rest(),
+        };
+        let most = usize::from(layout::MAX_DRIVES);
+        if !(1..=most).contains(&count) {
+            return Err(BenchError::Refused(format!("give 1 to {most} drives, not {count}")));
+        }
+        self.check_rest()
+    }
+
+    fn check_rest(&self) -> Result<(), BenchError> {
+        let is_area = |area: u64| area >= 64 * MIB && area.is_multiple_of(BLOCK as u64);
+        let problem = if self.instances == 0 || self.timing().counted.is_zero() {
+            "at least one instance of some time is needed"
+        } else if self.mix > 100 {
+            "--mix is a percentage of reads"
+        } else if self.volumes == 0 || self.cores == 0 {
+            "at least one volume and one core are needed"
+        } else if self.area.is_some_and(|area| !is_area(area)) {
+            "give an --area of at least 64 MiB and of whole blocks of 4 KiB"
+        } else if self.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
+            "--rate is a number of requests a second"
+        } else {
+            return Ok(());
+        };
+        Err(BenchError::Refused(problem.to_owned()))
+    }
+}
+
+/// A kind of load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// Its name in results.
+    pub name: String,
+    /// Percentage of reads.
+    pub reads: u8,
+    /// Where requests go.
+    pub order: workload::Order,
+    /// Bytes of a request.
+    pub bytes: usize,
+    /// Jobs.
+    pub jobs: usize,
+    /// Requests of each that are under way.
+    pub depth: usize,
+}
+
+impl Workload {
+    /// A load at random places.
+    pub fn random(name: &str, reads: u8, bytes: usize, (jobs, depth): (usize, usize)) -> Self {
+        let (name, order) = (name.to_owned(), workload::Order::Random);
+        Self { name, reads, order, bytes, jobs, depth }
+    }
+
+    /// A load of requests one behind the other.
+    pub fn sequential(name: &str, reads: u8, bytes: usize, (jobs, depth): (usize, usize)) -> Self {
+        let (name, order) = (name.to_owned(), workload::Order::Sequential);
+        Self { name, reads, order, bytes, jobs, depth }
+    }
+
+    /// Whether its figure is a bandwidth.
+    pub fn is_sequential(&self) -> bool {
+        self.order == workload::Order::Sequential
+    }
+}
+
+/// The workloads of a state, in the order of their phases: 128K sequential, then 4K random.
+pub fn workloads(mix: u8) -> Vec<Workload> {
+    let (streams, many) = ((4, 32), (16, 32));
+    vec![
+        Workload::sequential("128k-sequential-read", 100, 128 << 10, streams),
+        Workload::sequential("128k-sequential-write", 0, 128 << 10, streams),
+        Workload::random("4k-random-read", 100, 4 << 10, many),
+        Workload::random("4k-random-mixed", mix, 4 << 10, many),
+        Workload::random("4k-random-write", 0, 4 << 10, many),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let usual = Options::new(Source::Memory { bytes: GIB, count: 8 });
+        assert!(usual.check().is_ok());
+        assert!(Options { profile: Profile::Paper, ..usual.clone() }.check().is_ok());
+        let wrong = [
+            Options { instances: 0, ..usual.clone() },
+            Options { mix: 101, ..usual.clone() },
+            Options { volumes: 0, ..usual.clone() },
+            Options { area: Some(4096), ..usual.clone() },
+            Options { area: Some(GIB + 512), ..usual.clone() },
+            Options { rate: Some(0.0), ..usual.clone() },
+            Options { source: Source::Drives(Vec::new()), ..usual.clone() },
+            Options { source: Source::Memory { bytes: GIB, count: 65 }, ..usual.clone() },
+        ];
+        for options in wrong {
+            let refused = options.check();
+            assert!(matches!(refused, Err(BenchError::Refused(_))), "{options:?}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn only_whole_runs_are_judged() {
+        let usual = Options::new(Source::Memory { bytes: GIB, count: 8 });
+        assert!(usual.is_whole());
+        let seconds = Some(Duration::from_secs(1));
+        assert!(!Options { seconds, ..usual.clone() }.is_whole());
+        assert!(!Options { profile: Profile::Quick, ..usual.clone() }.is_whole());
+        assert!(!Options { instances: 2, ..usual }.is_whole());
+        for text in ["paper", "short", "quick"] {
+            assert_eq!(text.parse().map(|own: Profile| own.to_string()), Ok(text.to_owned()));
+        }
+        assert!("long".parse::<Profile>().is_err());
+    }
+}

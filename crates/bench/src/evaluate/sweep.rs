@@ -1,0 +1,221 @@
+//! `palisade bench sweep`: patterns of requests, each at several numbers of jobs and depths.
+//!
+//! One drive or a device is measured as it is; of several drives an array is made. Then all
+//! patterns run, one after the other, those of the smallest requests first.
+
+use super::course::{Course, Runner};
+use super::figures::{self, Against};
+use super::options::{Options, Source, Workload};
+use super::published::Published;
+use super::yard::Yard;
+use super::{data_strips, setup, shelf_for};
+use crate::error::BenchError;
+use crate::report::{Cell, Report, Table};
+use units::{KIB, MIB, format_size};
+
+/// Bytes that are under way at most: more is memory's business.
+const MOST_UNDER_WAY: usize = 256 << 20;
+
+/// What is swept.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Bytes of requests.
+    pub blocks: Vec<u64>,
+    /// Jobs, and requests that each has under way.
+    pub pairs: Vec<(usize, usize)>,
+}
+
+/// A pattern: its name, the percentage of reads, bytes, and whether it is sequential.
+#[derive(Clone, PartialEq, Debug)]
+struct Pattern {
+    name: String,
+    reads: u8,
+    bytes: usize,
+    is_sequential: bool,
+}
+
+/// The patterns of a size: small requests at random places, read, written and mixed; from 64 KiB on
+/// read and written; from 1 MiB on one behind the other.
+fn patterns(block: u64, mix: u8) -> Vec<Pattern> {
+    let size = format_size(block).replace(" KiB", "k").replace(" MiB", "m");
+    let order = if block >= MIB { "sequential" } else { "random" };
+    let pattern = |what: &str, reads| Pattern {
+        name: format!("{size}-{order}-{what}"),
+        reads,
+        bytes: block as usize,
+        is_sequential: block >= MIB,
+    };
+    let mut all = vec![pattern("read", 100), pattern("write", 0)];
+    if block < 64 * KIB {
+        all.push(pattern("mixed", mix));
+    }
+    all
+}
+
+impl Pattern {
+    fn workload(&self, (jobs, depth): (usize, usize)) -> Workload {
+        let name = format!("{}-{jobs}x{depth}", self.name);
+        let make = if self.is_sequential { Workload::sequential } else { Workload::random };
+        make(&name, self.reads, self.bytes, (jobs, depth))
+    }
+}
+
+impl Sweep {
+    fn check(&self) -> Result<usize, BenchError> {
+        let fine = |block: &u64| block.is_power_of_two() && (4 * KIB..=16 * MIB).contains(block);
+        let largest = self.blocks.iter().copied().max().unwrap_or(0);
+        let problem = if self.blocks.is_empty() || !self.blocks.iter().all(fine) {
+            "--block takes powers of two from 4K to 16M"
+        } else if self.pairs.is_empty() || self.pairs.iter().any(|own| own.0 == 0 || own.1 == 0) {
+            "--jobs and --depth take as many numbers above 0 each"
+        } else {
+            return Ok(largest as usize);
+        };
+        Err(BenchError::Refused(problem.to_owned()))
+    }
+}
+
+/// Carries the procedure out.
+///
+/// # Errors
+/// When it can't be carried out.
+pub fn bench_sweep(
+    options: &Options,
+    sweep: &Sweep,
+    version: &str,
+    command: &str,
+    progress: &dyn Fn(&str),
+) -> Result<Report, BenchError> {
+    options.check()?;
+    let largest = sweep.check()?;
+    let is_one = match &options.source {
+        Source::Drives(paths) => paths.len() == 1,
+        Source::Model { count, .. } | Source::Memory { count, .. } => *count == 1,
+        Source::Device(_) => true,
+    };
+    let mut report = Report::new(version, command);
+    let data = if is_one { 1 } else { data_strips(options)? };
+    let shelf = shelf_for(options, data, progress)?;
+    setup::tell(&mut report, options, &shelf);
+    let yard = match is_one {
+        true => Yard::bare(options, &shelf)?,
+        false => Yard::make(options, &shelf)?,
+    };
+    let state = match (is_one, shelf.is_device) {
+        (true, true) => "remote",
+        (true, false) => "single-drive",
+        (false, _) => "local",
+    };
+    progress("filling");
+    let runner = Runner::new(options, &shelf, &yard, largest);
+    runner.fill()?;
+    let mut blocks = sweep.blocks.clone();
+    blocks.sort_unstable();
+    let mut all: Vec<(Pattern, Vec<Course>)> = Vec::new();
+    for pattern in blocks.iter().flat_map(|block| patterns(*block, options.mix)) {
+        let mut courses = Vec::new();
+        for pair in &sweep.pairs {
+            let workload = pattern.workload(*pair);
+            if workload.jobs * workload.depth * workload.bytes > MOST_UNDER_WAY {
+                let most = format_size(MOST_UNDER_WAY as u64);
+                report.notes.push(format!(
+                    "{state}-{} was left out: more than {most} would be under way",
+                    workload.name
+                ));
+                continue;
+            }
+            progress(&format!("{state}-{}", workload.name));
+            let course = runner.course(&workload)?;
+            figures::add(&mut report, state, &course, Against::default());
+            courses.push(course);
+        }
+        all.push((pattern, courses));
+    }
+    report.tables.extend(warm_up(&all));
+    if is_one && !shelf.is_device {
+        let courses = all.iter().flat_map(|(_, courses)| courses);
+        report.tables.push(table("single-drive", courses));
+    } else {
+        let named = |(pattern, courses): &(Pattern, Vec<Course>)| {
+            table(&format!("{state}-{}", pattern.name), courses.iter())
+        };
+        report.tables.extend(all.iter().map(named));
+    }
+    Ok(report)
+}
+
+fn table<'a>(name: &str, courses: impl Iterator<Item = &'a Course>) -> Table {
+    let columns = ["pattern", "jobs", "depth", "IOPS", "MiB/s", "latency, ms", "CPU, %"];
+    let row = |course: &Course| {
+        let Workload { name, jobs, depth, .. } = &course.workload;
+        let mean = |of: fn(&super::course::Instance) -> f64| Cell::Number(course.mean(of));
+        vec![
+            Cell::Text(name.clone()),
+            Cell::Number(*jobs as f64),
+            Cell::Number(*depth as f64),
+            mean(|own| own.ran.tally.rate()),
+            mean(|own| own.ran.tally.bandwidth() / MIB as f64),
+            mean(|own| own.ran.tally.times().mean() / 1e6),
+            mean(|own| own.cpu_percent),
+        ]
+    };
+    Table {
+        name: name.to_owned(),
+        title: "each number of jobs and depth".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: courses.map(row).collect(),
+        source: Published::all().source("S", "tables of patterns"),
+    }
+}
+
+/// The windows of the first writes, until they were steady.
+fn warm_up(all: &[(Pattern, Vec<Course>)]) -> Option<Table> {
+    let writes = all.iter().find(|(pattern, _)| pattern.reads == 0)?.1.first()?;
+    let unit = if writes.workload.is_sequential() { "bytes/s" } else { "IOPS" };
+    let row =
+        |(at, value): (usize, &f64)| vec![Cell::Number(at as f64 + 1.0), Cell::Number(*value)];
+    Some(Table {
+        name: "warm-up".to_owned(),
+        title: format!("windows of {} until it was steady", writes.workload.name),
+        columns: vec!["window".to_owned(), unit.to_owned()],
+        rows: writes.windows.iter().enumerate().map(row).collect(),
+        source: Published::all().source("S", "warm-up"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seven_patterns_are_those_of_the_comparison() {
+        let names: Vec<String> = [4 * KIB, 64 * KIB, MIB]
+            .iter()
+            .flat_map(|block| patterns(*block, 70))
+            .map(|pattern| pattern.name)
+            .collect();
+        let wanted = [
+            "4k-random-read",
+            "4k-random-write",
+            "4k-random-mixed",
+            "64k-random-read",
+            "64k-random-write",
+            "1m-sequential-read",
+            "1m-sequential-write",
+        ];
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn what_can_not_be_swept_is_refused() {
+        let sweep = |blocks: &[u64], pairs: &[(usize, usize)]| {
+            Sweep { blocks: blocks.to_vec(), pairs: pairs.to_vec() }.check().is_ok()
+        };
+        assert!(sweep(&[4096], &[(1, 1)]));
+        for (blocks, pairs) in
+            [(&[][..], &[(1, 1)][..]), (&[512], &[(1, 1)]), (&[4096], &[]), (&[4096], &[(0, 1)])]
+        {
+            assert!(!sweep(blocks, pairs), "{blocks:?} {pairs:?}");
+        }
+    }
+}

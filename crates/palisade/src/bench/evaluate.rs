@@ -1,0 +1,202 @@
+//! `palisade bench spec-sheet` and `sweep`: what is measured, how, and that Ctrl-C ends it in
+//! order.
+
+use super::{model_name_one, print, seconds, size, tell};
+use bench::Report;
+use bench::evaluate::options::{Options, Profile, Source};
+use bench::evaluate::spec_sheet::bench_spec_sheet;
+use bench::evaluate::sweep::{Sweep, bench_sweep};
+use bench::scale::Scale;
+use layout::Level;
+use pace::Model;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What is measured.
+#[derive(clap::Args, Debug)]
+#[group(skip)]
+struct TargetArgs {
+    /// Drives by their paths; an array is made of them, and wiped in the end
+    #[arg(long, value_name = "PATH", num_args = 1.., group = "target")]
+    drives: Vec<PathBuf>,
+    /// Paced drives of a model, in memory; bench model list shows all
+    #[arg(long, value_name = "NAME", group = "target", requires = "count",
+        value_parser = model_name_one)]
+    model: Option<&'static Model>,
+    /// Drives in memory, of this size
+    #[arg(long, value_name = "SIZE", group = "target", requires = "count", value_parser = size)]
+    memory: Option<u64>,
+    /// A block device as it is, local or remote; no array is made
+    #[arg(long, value_name = "PATH", group = "target")]
+    device: Option<PathBuf>,
+    /// Number of drives of the model, or in memory
+    #[arg(long, value_name = "N")]
+    count: Option<usize>,
+    /// How fast drives of a model are, of what the model is: 1, a part such as 1/4, or the largest
+    /// part at which the cores are idle for 30% of their time
+    #[arg(long, value_name = "auto|1|1/4…", default_value_t = Scale::Auto, requires = "model")]
+    scale: Scale,
+    /// Drives whose data may go
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    destroy_data: Vec<PathBuf>,
+}
+
+/// How it is measured.
+#[derive(clap::Args, Debug)]
+struct WorkArgs {
+    /// The array's level: jbod, 0, 1, 5, 6 or 10
+    #[arg(long, default_value = "5", value_parser = level)]
+    level: Level,
+    /// Size of a strip
+    #[arg(long, default_value = "64K", value_parser = strip)]
+    strip: u32,
+    /// Data cores
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    cores: u16,
+    /// Volumes that the array is cut into
+    #[arg(long, default_value_t = 1)]
+    volumes: usize,
+    /// Percentage of reads in mixed loads
+    #[arg(long, default_value_t = 70)]
+    mix: u8,
+    /// How long runs are: as the papers', short, or quick, whose goals are not judged
+    #[arg(long, value_name = "paper|short|quick", default_value_t = Profile::Short)]
+    profile: Profile,
+    /// Instances of each run
+    #[arg(long, default_value_t = 3)]
+    instances: usize,
+    /// Seconds of an instance, in place of the profile's
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Bytes that are used, in place of the profile's
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    area: Option<u64>,
+    /// Open loads: so many requests come each second, whether or not those before are done
+    #[arg(long, value_name = "R")]
+    rate: Option<f64>,
+}
+
+/// `palisade bench spec-sheet`.
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("target").required(true))]
+pub struct SpecSheetArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// `palisade bench sweep`.
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("target").required(true))]
+pub struct SweepArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Sizes of requests: random reads and writes, below 64K mixed ones too, from 1M on sequential
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_value = "4K,64K,1M",
+        value_parser = size)]
+    block: Vec<u64>,
+    /// Jobs, one number for each depth
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "16,16,32")]
+    jobs: Vec<usize>,
+    /// Requests that each job has under way
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "16,32,32")]
+    depth: Vec<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    text.parse().map_err(|_| "use jbod, 0, 1, 5, 6 or 10".to_owned())
+}
+
+fn strip(text: &str) -> Result<u32, String> {
+    let fine = |bytes: &u64| bytes.is_power_of_two() && (4096..=1 << 20).contains(bytes);
+    let bytes = units::parse_size(text).filter(fine).and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "use a power of two from 4K to 1M".to_owned())
+}
+
+fn options(target: &TargetArgs, work: &WorkArgs) -> Options {
+    let count = target.count.unwrap_or_default();
+    let source = match (target.model, target.memory, &target.device) {
+        (Some(model), ..) => Source::Model { model, count, scale: target.scale },
+        (_, Some(bytes), _) => Source::Memory { bytes, count },
+        (.., Some(path)) => Source::Device(path.clone()),
+        _ => Source::Drives(target.drives.clone()),
+    };
+    let WorkArgs { level, strip, cores, volumes, mix, profile, instances, .. } = *work;
+    Options {
+        destroy: target.destroy_data.clone(),
+        level,
+        strip,
+        cores,
+        volumes,
+        mix,
+        profile,
+        instances,
+        seconds: work.seconds.map(Duration::from_secs_f64),
+        area: work.area,
+        rate: work.rate,
+        ..Options::new(source)
+    }
+}
+
+/// Has Ctrl-C set `stop`; once more ends the program at once.
+fn end_in_order(stop: Arc<AtomicBool>) {
+    let wait = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                if stop.swap(true, Ordering::Relaxed) {
+                    std::process::exit(130);
+                }
+                eprintln!("palisade: ending; what was made on drives is wiped");
+            }
+        });
+    };
+    // Without it Ctrl-C ends the program, and leaves records on drives.
+    let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+}
+
+/// Carries `palisade bench spec-sheet` out.
+pub fn spec_sheet(args: &SpecSheetArgs, command: &str) -> ExitCode {
+    let options = options(&args.target, &args.work);
+    end_in_order(options.stop.clone());
+    let report = bench_spec_sheet(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+/// Carries `palisade bench sweep` out.
+pub fn sweep(args: &SweepArgs, command: &str) -> ExitCode {
+    let (jobs, depths) = (&args.jobs, &args.depth);
+    if jobs.len() != depths.len() {
+        eprintln!(
+            "palisade: --jobs has {} numbers and --depth {}: give as many, they are pairs",
+            jobs.len(),
+            depths.len()
+        );
+        return ExitCode::from(2);
+    }
+    let options = options(&args.target, &args.work);
+    end_in_order(options.stop.clone());
+    let pairs = jobs.iter().copied().zip(depths.iter().copied()).collect();
+    let sweep = Sweep { blocks: args.block.clone(), pairs };
+    let report = bench_sweep(&options, &sweep, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}

@@ -1,0 +1,297 @@
+//! The engine in virtual time, over drives that take what a model's would: what drives limit, at
+//! full speed, on any machine.
+//!
+//! What the engine computes takes no time here, and mail a microsecond at most. So a figure shows
+//! which requests the engine makes of drives, in which order, and what waits for what; what its
+//! code costs a CPU is not in it. The same seed gives the same figures.
+//!
+//! Every state has a machine of its own: drives are made into an array, a volume over all of it is
+//! filled, and each workload runs for [`WARM`] before it counts for [`COUNTED`]. The volume is
+//! small, since requests at random places are the same whatever lies between them.
+
+use crate::failure::{Failure, Oracle, Outcome};
+use crate::rig::{ARRAY, BOUND, Blind, Machine, Rig, references_in_order};
+use crate::scenario::{drive_bytes, new_array, shape};
+use engine::manage::command::{ArrayStatus, Request};
+use engine::volume::Volume;
+use io::{Env, Priority};
+use layout::Level;
+use pace::bound::{Drives, Group, State, Work};
+use pace::{DriveState, Model};
+use sim::drive::Counters;
+use sim::{DriveConfig, SharedSimDrive, WorldConfig};
+use std::cell::RefCell;
+use std::rc::Rc;
+use units::{CoreId, KIB, Nanos};
+use workload::{Extent, Order, Served, Shape, Share, Tally, fill, generate};
+
+/// Before a workload counts.
+const WARM: Nanos = Nanos::from_millis(20);
+/// In which it counts.
+const COUNTED: Nanos = Nanos::from_millis(50);
+/// Bands of each drive that the volume is made of.
+const BANDS: u64 = 48;
+/// The longest that mail takes between cores.
+const MAIL: Nanos = Nanos::from_micros(1);
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The drives' model.
+    pub model: &'static Model,
+    /// The array's level.
+    pub level: Level,
+    /// Its drives.
+    pub drives: usize,
+    /// Bytes of a strip.
+    pub strip: u32,
+    /// Data cores.
+    pub cores: u16,
+    /// Where what is drawn by chance is from.
+    pub seed: u64,
+}
+
+/// A workload: its name, the percentage of reads, the order and the bytes of its requests, its jobs
+/// and the requests that each has under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// Its name.
+    pub name: &'static str,
+    reads: u8,
+    order: Order,
+    bytes: usize,
+    jobs: usize,
+    depth: usize,
+}
+
+const fn random(name: &'static str, reads: u8) -> Workload {
+    Workload { name, reads, order: Order::Random, bytes: 4 << 10, jobs: 16, depth: 32 }
+}
+
+const fn sequential(name: &'static str, reads: u8) -> Workload {
+    Workload { name, reads, order: Order::Sequential, bytes: 128 << 10, jobs: 4, depth: 32 }
+}
+
+/// All workloads.
+pub const WORKLOADS: [Workload; 5] = [
+    sequential("128k-sequential-read", 100),
+    sequential("128k-sequential-write", 0),
+    random("4k-random-read", 100),
+    random("4k-random-mixed", 70),
+    random("4k-random-write", 0),
+];
+
+impl Workload {
+    fn shape(&self, area: u64) -> Shape {
+        let Self { reads, order, bytes, jobs, depth, .. } = *self;
+        Shape { reads, order, bytes, jobs, depth, rate: None, area }
+    }
+
+    /// As the bound has it.
+    fn work(&self, strip: u32) -> Work {
+        match (self.order, self.reads) {
+            (Order::Random, reads) => {
+                Work::Random { reads: f64::from(reads) / 100.0, bytes: self.bytes as u64 }
+            }
+            (Order::Sequential, 0) => Work::SequentialWrite(strip.into()),
+            (Order::Sequential, _) => Work::SequentialRead(strip.into()),
+        }
+    }
+}
+
+/// What a workload came to in a state.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Figure {
+    /// The state.
+    pub state: State,
+    /// The workload.
+    pub workload: &'static str,
+    /// Requests a second.
+    pub iops: f64,
+    /// Of the bound.
+    pub of_bound: f64,
+    /// Of what the bare drives give.
+    pub to_baseline: f64,
+    /// Requests to drives for one of a host's.
+    pub drive_reads: f64,
+    /// The same for writes.
+    pub drive_writes: f64,
+    /// The latency that one in a hundred requests exceeds, in microseconds.
+    pub p99_us: f64,
+}
+
+/// An array with a volume over all of it, filled.
+struct Bench {
+    rig: Rig,
+    drives: Vec<SharedSimDrive>,
+    volumes: Vec<Volume<Machine>>,
+    bytes: u64,
+    array: ArrayStatus,
+}
+
+impl Wanted {
+    fn group(&self) -> Group {
+        let (_, data, width) = shape(self.level, self.drives);
+        Group { data: data as u32, parities: (width - data) as u32 }
+    }
+
+    fn machine(&self) -> WorldConfig {
+        let mail_delay_most = if self.cores == 1 { Nanos(0) } else { MAIL };
+        WorldConfig { cores: self.cores, mail_delay_most, ..WorldConfig::new(self.seed) }
+    }
+
+    fn drives(&self) -> Vec<SharedSimDrive> {
+        let new = new_array(self.level, self.strip);
+        let bytes = drive_bytes(&new, self.drives, self.cores, BANDS);
+        let make = |(at, pace)| {
+            SharedSimDrive::new(DriveConfig {
+                block_bytes: 4096,
+                split_percent: 0,
+                record: false,
+                littered: true,
+                pace: Some(pace),
+                ..DriveConfig::new(bytes, at as u64)
+            })
+        };
+        DriveState::many(self.model, 1.0, self.drives).into_iter().enumerate().map(make).collect()
+    }
+
+    fn bench(&self) -> Outcome<Bench> {
+        let rig = Rig::as_served(self.machine());
+        let drives = self.drives();
+        let wrong = |e| Failure::new(Oracle::Start, format!("not made: {e}"));
+        let new = new_array(self.level, self.strip);
+        let list = references_in_order(&drives);
+        let create = |r| Request::Create(new, list, r);
+        let array = rig.ask(&mut Blind, "a creation", create)?.map_err(wrong)?;
+        let bytes = array.free_bytes;
+        let volume = |r| Request::VolumeCreate(ARRAY.into(), "v".into(), bytes, r);
+        let volume = rig.ask(&mut Blind, "a volume", volume)?.map_err(wrong)?;
+        let volumes = rig.open(&array, &volume);
+        let bench = Bench { rig, drives, volumes, bytes: volume.bytes, array };
+        bench.fill()?;
+        Ok(bench)
+    }
+
+    /// Runs all workloads in a state.
+    ///
+    /// # Errors
+    /// When something fails or does not end.
+    pub fn run(&self, state: State) -> Outcome<Vec<Figure>> {
+        let bench = self.bench()?;
+        if state == State::DeviceDown {
+            bench.fail_one()?;
+        }
+        WORKLOADS.iter().map(|workload| self.figure(&bench, state, workload)).collect()
+    }
+
+    fn figure(&self, bench: &Bench, state: State, workload: &Workload) -> Outcome<Figure> {
+        let before = bench.counters();
+        let tally = bench.run(workload, self.seed)?;
+        let after = bench.counters();
+        let iops = tally.rate();
+        let drives = Drives { model: self.model, slower: 1.0, count: self.drives as u32 };
+        let work = workload.work(self.strip);
+        // Sequential work is counted in strips there.
+        let strips = match workload.order {
+            Order::Random => 1.0,
+            Order::Sequential => workload.bytes as f64 / f64::from(self.strip),
+        };
+        let each = |from: u64, to: u64| (to - from) as f64 / tally.made as f64;
+        Ok(Figure {
+            state,
+            workload: workload.name,
+            iops,
+            of_bound: iops * strips / drives.bound(self.group(), state, work),
+            to_baseline: iops * strips / drives.baseline(work),
+            drive_reads: each(before.reads, after.reads),
+            drive_writes: each(before.writes, after.writes),
+            p99_us: tally.times().below(0.99).0 as f64 / 1e3,
+        })
+    }
+}
+
+impl Bench {
+    fn counters(&self) -> Counters {
+        self.drives.iter().map(SharedSimDrive::counters).fold(Counters::default(), |sum, own| {
+            let (reads, writes) = (sum.reads + own.reads, sum.writes + own.writes);
+            Counters { reads, writes, ..sum }
+        })
+    }
+
+    fn fail_one(&self) -> Outcome<()> {
+        let fail = |r| Request::Fail(self.array.name.clone(), vec!["slot:0".to_owned()], r);
+        let failed = self.rig.ask(&mut Blind, "a failure", fail)?;
+        failed.map(drop).map_err(|e| Failure::new(Oracle::Versions, e.to_string()))
+    }
+
+    fn fill(&self) -> Outcome<()> {
+        let (env, target) = (self.rig.world.env(CoreId(0)), Served(self.volumes[0].clone()));
+        let failed = Rc::new(RefCell::new(None));
+        let (slot, bytes, own) = (failed.clone(), self.bytes, env.clone());
+        env.spawn(Priority::First, async move {
+            let count = fill(&own, target, 0..bytes, 128 << 10, 32).await;
+            *slot.borrow_mut() = Some(count);
+        });
+        self.rig.run(&mut Blind, BOUND, "filling", || failed.borrow().is_some())?;
+        match failed.take() {
+            Some(0) => Ok(()),
+            count => Err(wrong(format!("writes failed: {count:?}"))),
+        }
+    }
+
+    /// Runs a workload.
+    fn run(&self, workload: &Workload, seed: u64) -> Outcome<Tally> {
+        let from = self.rig.world.now().after(WARM);
+        let extent = Extent { from, until: from.after(COUNTED), interval: COUNTED };
+        let tallies = Rc::new(RefCell::new(Vec::new()));
+        let cores = self.volumes.len();
+        for (core, volume) in self.volumes.iter().enumerate() {
+            let share = Share::of(workload.shape(self.bytes), core, cores);
+            let env = self.rig.world.env(CoreId(core as u16));
+            let target = Served(volume.clone());
+            let (own, clock, slot) = (env.clone(), env.clone(), tallies.clone());
+            env.spawn(Priority::First, async move {
+                let now = move || clock.now();
+                let tally = generate(&own, target, share, extent, seed, now).await;
+                slot.borrow_mut().push(tally);
+            });
+        }
+        let is_over = || tallies.borrow().len() == cores;
+        self.rig.run(&mut Blind, BOUND, workload.name, is_over)?;
+        let mut all = Tally::default();
+        tallies.borrow().iter().for_each(|tally| all.add(tally));
+        match (all.failed, all.wrong.0) {
+            (0, 0) => Ok(all),
+            sums => Err(wrong(format!("{}: {sums:?} requests failed or lied", workload.name))),
+        }
+    }
+}
+
+fn wrong(text: String) -> Failure {
+    Failure::new(Oracle::Versions, text)
+}
+
+/// The goals of RAID 5 over eight drives `sn840`: state, workload, part of the bound.
+pub const GOALS: [(State, &str, f64); 8] = [
+    (State::Nominal, "4k-random-read", 0.98),
+    (State::Nominal, "4k-random-mixed", 0.97),
+    (State::Nominal, "4k-random-write", 0.96),
+    (State::Nominal, "128k-sequential-read", 0.98),
+    (State::Nominal, "128k-sequential-write", 0.97),
+    (State::DeviceDown, "4k-random-read", 0.97),
+    (State::DeviceDown, "4k-random-mixed", 0.80),
+    (State::DeviceDown, "4k-random-write", 0.80),
+];
+
+impl Wanted {
+    /// The goal of a figure, if this array has any.
+    pub fn goal(&self, state: State, workload: &str) -> Option<f64> {
+        let is_meant = self.model.name == "sn840"
+            && (self.level, self.drives) == (Level::Raid5, 8)
+            && u64::from(self.strip) == 64 * KIB;
+        let mut goals =
+            GOALS.iter().filter(|goal| is_meant && (goal.0, goal.1) == (state, workload));
+        goals.next().map(|goal| goal.2)
+    }
+}
