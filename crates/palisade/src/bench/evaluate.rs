@@ -35,10 +35,10 @@ struct TargetArgs {
     /// Number of drives of the model, or in memory
     #[arg(long, value_name = "N")]
     count: Option<usize>,
-    /// How fast drives of a model are, of what the model is: 1, a part such as 1/4, or the largest
-    /// part at which the cores are idle for 30% of their time
-    #[arg(long, value_name = "auto|1|1/4…", default_value_t = Scale::Auto, requires = "model")]
-    scale: Scale,
+    /// How fast drives of a model are, of what the model is: 1, a part such as 1/4, or auto, which
+    /// is the largest part at which the cores are idle for 30% of their time [default: auto]
+    #[arg(long, value_name = "auto|1|1/4…")]
+    scale: Option<Scale>,
     /// Drives whose data may go
     #[arg(long, value_name = "PATH", num_args = 1..)]
     destroy_data: Vec<PathBuf>,
@@ -131,16 +131,23 @@ fn strip(text: &str) -> Result<u32, String> {
     bytes.ok_or_else(|| "use a power of two from 4K to 1M".to_owned())
 }
 
-fn options(target: &TargetArgs, work: &WorkArgs) -> Options {
+/// What is asked for; where that makes no sense it says so.
+fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
+    if target.scale.is_some() && target.model.is_none() {
+        eprintln!("palisade: --scale is for drives of a model: give --model, or leave it out");
+        return None;
+    }
     let count = target.count.unwrap_or_default();
     let source = match (target.model, target.memory, &target.device) {
-        (Some(model), ..) => Source::Model { model, count, scale: target.scale },
+        (Some(model), ..) => {
+            Source::Model { model, count, scale: target.scale.unwrap_or(Scale::Auto) }
+        }
         (_, Some(bytes), _) => Source::Memory { bytes, count },
         (.., Some(path)) => Source::Device(path.clone()),
         _ => Source::Drives(target.drives.clone()),
     };
     let WorkArgs { level, strip, cores, volumes, mix, profile, instances, .. } = *work;
-    Options {
+    Some(Options {
         destroy: target.destroy_data.clone(),
         level,
         strip,
@@ -153,7 +160,7 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Options {
         area: work.area,
         rate: work.rate,
         ..Options::new(source)
-    }
+    })
 }
 
 /// Has Ctrl-C set `stop`; once more ends the program at once.
@@ -176,7 +183,7 @@ fn end_in_order(stop: Arc<AtomicBool>) {
 
 /// Carries `palisade bench spec-sheet` out.
 pub fn spec_sheet(args: &SpecSheetArgs, command: &str) -> ExitCode {
-    let options = options(&args.target, &args.work);
+    let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
     end_in_order(options.stop.clone());
     let report = bench_spec_sheet(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
@@ -193,7 +200,7 @@ pub fn sweep(args: &SweepArgs, command: &str) -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    let options = options(&args.target, &args.work);
+    let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
     end_in_order(options.stop.clone());
     let pairs = jobs.iter().copied().zip(depths.iter().copied()).collect();
     let sweep = Sweep { blocks: args.block.clone(), pairs };
