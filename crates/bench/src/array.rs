@@ -19,7 +19,7 @@ use crate::load::{Load, Op, Order, Until};
 use crate::placement::{self, Placements};
 use crate::record::Record;
 use crate::report::{Goal, Report};
-use crate::rig::{Aim, Helper, Rig};
+use crate::rig::{Aim, Helper, Rig, data_area};
 use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
 use drives::SharedDrive;
 use parity_gpu::Placement;
@@ -234,9 +234,7 @@ fn add_side(
 
 /// The raw drives as a side.
 pub(crate) fn raw_side<'a>(rig: &'a Rig, drives: &[SharedDrive]) -> Side<'a> {
-    let usable = drives.iter().map(|d| format::usable_bytes(d.info().bytes, false)).min();
-    let split = format::split(usable.unwrap_or(0));
-    let (start, bytes) = (split.data_offset, split.data_bytes);
+    let (start, bytes) = data_area(drives);
     let record = Arc::new(Record::new(bytes * drives.len() as u64));
     Side { rig, aim: Aim::Drives { drives: drives.to_vec(), start, bytes, turn: TURN }, record }
 }

@@ -5,12 +5,10 @@ use crate::array::Side;
 use crate::error::BenchError;
 use crate::load::{Load, Op, Order, Until};
 use crate::record::Record;
-use crate::rig::{Aim, Helper, Rig};
+use crate::rig::{Aim, Helper, Rig, references};
 use drives::{OpenOptions, SharedDrive};
 use engine::array::message::ArrayId;
-use engine::manage::command::{
-    ArrayStatus, DriveRef, NewArray, Repair, Request, SlotHealth, StartOptions,
-};
+use engine::manage::command::{ArrayStatus, NewArray, Repair, Request, SlotHealth, StartOptions};
 use io::Reach;
 use layout::Level;
 use std::path::PathBuf;
@@ -66,16 +64,6 @@ impl Source {
             Self::Memory(drives) => Ok(drives.clone()),
         }
     }
-}
-
-fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
-    let reference = |drive: &SharedDrive| DriveRef {
-        shared: drive.clone(),
-        path: drive.path().display().to_string(),
-        serial: drive.serial(),
-        is_file: drive.is_file(),
-    };
-    drives.iter().map(reference).collect()
 }
 
 /// An array on its own cores, with a volume over all of it.

@@ -5,8 +5,7 @@
 //! count on no side.
 
 use crate::error::BenchError;
-use crate::rig::{Aim, Env, Rig, all_served, cpu_time, raw, served};
-use engine::Core;
+use crate::rig::{Aim, Env, Rig, Visit, cpu_time};
 use io::{Env as _, Priority};
 use runtime::CoreCounts;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,8 +152,7 @@ impl Rig {
         for (core, share) in (0..self.cores()).zip(shares) {
             let (aim, share, sender) = (aim.clone(), share.clone(), sender.clone());
             self.on_core(CoreId(core), move |env, engine| {
-                let run = Run { share, extent, seed, sender };
-                start(env, engine, aim, run);
+                aim.visit(env, engine, Run { share, extent, seed, sender });
             });
         }
         drop(sender);
@@ -183,16 +181,8 @@ impl Rig {
     pub fn fill(&self, aim: &Aim, bytes: u64) -> Result<(), BenchError> {
         let (sender, answer) = mpsc::channel();
         let aim = aim.clone();
-        self.on_core(CoreId(0), move |env, engine| match aim {
-            Aim::Drives { drives, start, bytes: each, turn } => {
-                fill_one(env, raw(env, &drives, start, each, turn), bytes, sender);
-            }
-            Aim::Volume { array, volume } => {
-                fill_one(env, served(engine, array, volume), bytes, sender);
-            }
-            Aim::Volumes { array, volumes } => {
-                fill_one(env, all_served(engine, array, &volumes), bytes, sender);
-            }
+        self.on_core(CoreId(0), move |env, engine| {
+            aim.visit(env, engine, Fill { bytes, sender });
         });
         match answer.recv().map_err(|_| BenchError::CoreGone)? {
             0 => Ok(()),
@@ -209,31 +199,31 @@ struct Run {
     sender: mpsc::Sender<Tally>,
 }
 
-fn start(env: &Env, engine: &Core<Env>, aim: Aim, run: Run) {
-    match aim {
-        Aim::Drives { drives, start, bytes, turn } => {
-            run_at(env, raw(env, &drives, start, bytes, turn), run);
-        }
-        Aim::Volume { array, volume } => run_at(env, served(engine, array, volume), run),
-        Aim::Volumes { array, volumes } => run_at(env, all_served(engine, array, &volumes), run),
+impl Visit for Run {
+    fn at(self, env: &Env, target: impl Target) {
+        let Self { share, extent, seed, sender } = self;
+        let (own, reactor) = (env.clone(), env.reactor().clone());
+        env.spawn(Priority::First, async move {
+            let clock = move || reactor.look_at_clock();
+            let tally = generate(&own, target, share, extent, seed, clock).await;
+            // Nobody listens any more only when the run was given up.
+            let _ = sender.send(tally);
+        });
     }
 }
 
-fn run_at(env: &Env, target: impl Target, run: Run) {
-    let Run { share, extent, seed, sender } = run;
-    let (own, reactor) = (env.clone(), env.reactor().clone());
-    env.spawn(Priority::First, async move {
-        let clock = move || reactor.look_at_clock();
-        let tally = generate(&own, target, share, extent, seed, clock).await;
-        // Nobody listens any more only when the run was given up.
-        let _ = sender.send(tally);
-    });
+/// Writes all of the first bytes once.
+struct Fill {
+    bytes: u64,
+    sender: mpsc::Sender<u64>,
 }
 
-fn fill_one(env: &Env, target: impl Target, bytes: u64, sender: mpsc::Sender<u64>) {
-    let own = env.clone();
-    env.spawn(Priority::First, async move {
-        let (piece, depth) = FILL;
-        let _ = sender.send(fill(&own, target, 0..bytes, piece, depth).await);
-    });
+impl Visit for Fill {
+    fn at(self, env: &Env, target: impl Target) {
+        let (Self { bytes, sender }, own) = (self, env.clone());
+        env.spawn(Priority::First, async move {
+            let (piece, depth) = FILL;
+            let _ = sender.send(fill(&own, target, 0..bytes, piece, depth).await);
+        });
+    }
 }

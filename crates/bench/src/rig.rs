@@ -11,7 +11,7 @@ use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use drives::SharedDrive;
 use engine::array::message::ArrayId;
-use engine::manage::command::{Reply, Request};
+use engine::manage::command::{DriveRef, Reply, Request};
 use engine::{Accelerator, Core, Settings, Volume};
 use io::{Buf, BufMut, Env as _, Priority, Reach};
 use parity::offload::Offload;
@@ -211,7 +211,7 @@ impl Rig {
             let seed = seed.wrapping_mul(31).wrapping_add(core as u64);
             let (aim, load, sender) = (aim.clone(), load.clone(), sender.clone());
             inbox.put(Box::new(move |env, core| {
-                start_load(env, core, aim, load, depth, until, seed, sender);
+                aim.visit(env, core, Recorded { load, depth, until, seed, sender });
             }));
         }
         drop(sender);
@@ -236,61 +236,68 @@ fn together(parts: &[Part], cpu: Duration) -> Sample {
     Sample { operations, elapsed, cpu }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn start_load(
-    env: &Env,
-    core: &Core<Env>,
-    aim: Aim,
+/// What is done at a target, whatever that is.
+pub(crate) trait Visit {
+    /// Begins it.
+    fn at(self, env: &Env, target: impl Target);
+}
+
+impl Aim {
+    /// Begins something at what is aimed at, on this core.
+    pub(crate) fn visit(self, env: &Env, core: &Core<Env>, visit: impl Visit) {
+        let running = |id| core.array(id).expect("the array runs while it is loaded");
+        match self {
+            Self::Drives { drives, start, bytes, turn } => {
+                let drives = drives.iter().map(|drive| env.bind(drive)).collect();
+                visit.at(env, Raw::in_turns(drives, start, bytes, turn));
+            }
+            Self::Volume { array, volume } => {
+                visit.at(env, Served(Volume::new(running(array), volume)));
+            }
+            Self::Volumes { array, volumes } => {
+                let served = |volume: &Uuid| Served(Volume::new(running(array), *volume));
+                visit.at(env, Many::new(volumes.iter().map(served).collect()));
+            }
+        }
+    }
+}
+
+/// One core's part of a load that is recorded.
+struct Recorded {
     load: Load,
     depth: usize,
     until: Until,
     seed: u64,
     sender: mpsc::Sender<Part>,
-) {
-    let own = env.clone();
-    match aim {
-        Aim::Drives { drives, start, bytes, turn } => {
-            let target = raw(env, &drives, start, bytes, turn);
-            env.spawn(Priority::First, async move {
-                let _ = sender.send(load.run(own, target, depth, until, seed).await);
-            });
-        }
-        Aim::Volume { array, volume } => {
-            let target = served(core, array, volume);
-            env.spawn(Priority::First, async move {
-                let _ = sender.send(load.run(own, target, depth, until, seed).await);
-            });
-        }
-        Aim::Volumes { array, volumes } => {
-            let target = all_served(core, array, &volumes);
-            env.spawn(Priority::First, async move {
-                let _ = sender.send(load.run(own, target, depth, until, seed).await);
-            });
-        }
+}
+
+impl Visit for Recorded {
+    fn at(self, env: &Env, target: impl Target) {
+        let Self { load, depth, until, seed, sender } = self;
+        let own = env.clone();
+        env.spawn(Priority::First, async move {
+            let _ = sender.send(load.run(own, target, depth, until, seed).await);
+        });
     }
 }
 
-/// Bare drives, on this core.
-pub(crate) fn raw(
-    env: &Env,
-    drives: &[SharedDrive],
-    start: u64,
-    bytes: u64,
-    turn: u64,
-) -> impl Target {
-    let drives = drives.iter().map(|drive| env.bind(drive)).collect();
-    Raw::in_turns(drives, start, bytes, turn)
+/// Drives as the engine is given them.
+pub(crate) fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
+    let reference = |drive: &SharedDrive| {
+        let (path, serial) = (drive.path().display().to_string(), drive.serial());
+        // Drives in memory have none, and are told apart by it.
+        let path = if path.is_empty() { serial.clone() } else { path };
+        DriveRef { shared: drive.clone(), path, serial, is_file: drive.device().is_none() }
+    };
+    drives.iter().map(reference).collect()
 }
 
-/// An array's volume, on this core.
-pub(crate) fn served(core: &Core<Env>, array: ArrayId, volume: Uuid) -> impl Target {
-    let array = core.array(array).expect("the array runs while it is loaded");
-    Served(Volume::new(array, volume))
-}
-
-/// Several of them, as one.
-pub(crate) fn all_served(core: &Core<Env>, array: ArrayId, volumes: &[Uuid]) -> impl Target {
-    Many::new(volumes.iter().map(|volume| served(core, array, *volume)).collect())
+/// Where the data of an array of these drives would begin on each, and its bytes there.
+pub(crate) fn data_area(drives: &[SharedDrive]) -> (u64, u64) {
+    let usable =
+        |drive: &SharedDrive| format::usable_bytes(drive.info().bytes, drive.device().is_some());
+    let split = format::split(drives.iter().map(usable).min().unwrap_or(0));
+    (split.data_offset, split.data_bytes)
 }
 
 /// CPU time of the process so far: all threads, the kernel's workers for it included.

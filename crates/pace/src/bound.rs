@@ -55,6 +55,36 @@ pub enum Work {
     SequentialWrite(u64),
 }
 
+impl Work {
+    /// Of requests of so many bytes and per cent of reads, over strips of so many.
+    pub fn of(is_sequential: bool, reads: u8, bytes: u64, strip: u64) -> Self {
+        match (is_sequential, reads) {
+            (true, 0) => Self::SequentialWrite(strip),
+            (true, _) => Self::SequentialRead(strip),
+            (false, reads) => Self::Random { reads: f64::from(reads) / 100.0, bytes },
+        }
+    }
+}
+
+/// The goals of RAID 5 over eight drives `sn840`: state, workload, part of the bound.
+const GOALS: [(State, &str, f64); 8] = [
+    (State::Nominal, "4k-random-read", 0.98),
+    (State::Nominal, "4k-random-mixed", 0.97),
+    (State::Nominal, "4k-random-write", 0.96),
+    (State::Nominal, "128k-sequential-read", 0.98),
+    (State::Nominal, "128k-sequential-write", 0.97),
+    (State::DeviceDown, "4k-random-read", 0.97),
+    (State::DeviceDown, "4k-random-mixed", 0.80),
+    (State::DeviceDown, "4k-random-write", 0.80),
+];
+
+/// What an engine should reach of the bound of RAID 5 over eight drives `sn840`, by the workload's
+/// name, if there is a goal.
+pub fn goal(state: State, workload: &str) -> Option<f64> {
+    let goal = GOALS.iter().find(|goal| (goal.0, goal.1) == (state, workload));
+    goal.map(|goal| goal.2)
+}
+
 /// What one request of a host asks of drives.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Demand {

@@ -49,7 +49,6 @@ pub struct DriveState {
     reads: Cost,
     writes: Cost,
     latency: [Nanos; 2],
-    slower: f64,
     per_window: f64,
     unit: u64,
     busy: Busy,
@@ -70,7 +69,6 @@ impl DriveState {
             reads: Cost::new(model.reads, slower),
             writes: Cost::new(model.writes, slower),
             latency: [nanos(model.read_latency_us.value), nanos(model.write_latency_us.value)],
-            slower,
             per_window: 1.0 / (WINDOW * slower),
             unit: model.unit_bytes.value as u64,
             busy: Busy::default(),
@@ -91,16 +89,6 @@ impl DriveState {
             drives.extend((0..more).map(|_| Arc::new(Self::new(model, slower, port.clone()))));
         }
         drives
-    }
-
-    /// The drive's model.
-    pub fn model(&self) -> &'static Model {
-        self.model
-    }
-
-    /// How many times as slow as its model it is.
-    pub fn slower(&self) -> f64 {
-        self.slower
     }
 
     /// Bytes written to the flash so far: what writes had, in whole units.

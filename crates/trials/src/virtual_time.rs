@@ -16,14 +16,14 @@ use engine::manage::command::{ArrayStatus, Request};
 use engine::volume::Volume;
 use io::{Env, Priority};
 use layout::Level;
-use pace::bound::{Drives, Group, State, Work};
+use pace::bound::{self, Drives, Group, State, Work};
 use pace::{DriveState, Model};
 use sim::drive::Counters;
 use sim::{DriveConfig, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{CoreId, KIB, Nanos};
-use workload::{Extent, Order, Served, Shape, Share, Tally, fill, generate};
+use workload::{Extent, Served, Share, Tally, Workload, fill, generate, workloads};
 
 /// Before a workload counts.
 const WARM: Nanos = Nanos::from_millis(20);
@@ -51,61 +51,16 @@ pub struct Wanted {
     pub seed: u64,
 }
 
-/// A workload: its name, the percentage of reads, the order and the bytes of its requests, its jobs
-/// and the requests that each has under way.
-#[derive(Clone, Copy, Debug)]
-pub struct Workload {
-    /// Its name.
-    pub name: &'static str,
-    reads: u8,
-    order: Order,
-    bytes: usize,
-    jobs: usize,
-    depth: usize,
-}
-
-const fn random(name: &'static str, reads: u8) -> Workload {
-    Workload { name, reads, order: Order::Random, bytes: 4 << 10, jobs: 16, depth: 32 }
-}
-
-const fn sequential(name: &'static str, reads: u8) -> Workload {
-    Workload { name, reads, order: Order::Sequential, bytes: 128 << 10, jobs: 4, depth: 32 }
-}
-
-/// All workloads.
-pub const WORKLOADS: [Workload; 5] = [
-    sequential("128k-sequential-read", 100),
-    sequential("128k-sequential-write", 0),
-    random("4k-random-read", 100),
-    random("4k-random-mixed", 70),
-    random("4k-random-write", 0),
-];
-
-impl Workload {
-    fn shape(&self, area: u64) -> Shape {
-        let Self { reads, order, bytes, jobs, depth, .. } = *self;
-        Shape { reads, order, bytes, jobs, depth, rate: None, area }
-    }
-
-    /// As the bound has it.
-    fn work(&self, strip: u32) -> Work {
-        match (self.order, self.reads) {
-            (Order::Random, reads) => {
-                Work::Random { reads: f64::from(reads) / 100.0, bytes: self.bytes as u64 }
-            }
-            (Order::Sequential, 0) => Work::SequentialWrite(strip.into()),
-            (Order::Sequential, _) => Work::SequentialRead(strip.into()),
-        }
-    }
-}
+/// Percentage of reads in mixed loads.
+const MIX: u8 = 70;
 
 /// What a workload came to in a state.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
     /// The state.
     pub state: State,
     /// The workload.
-    pub workload: &'static str,
+    pub workload: String,
     /// Requests a second.
     pub iops: f64,
     /// Of the bound.
@@ -182,7 +137,8 @@ impl Wanted {
         if state == State::DeviceDown {
             bench.fail_one()?;
         }
-        WORKLOADS.iter().map(|workload| self.figure(&bench, state, workload)).collect()
+        let all = workloads(MIX);
+        all.iter().map(|workload| self.figure(&bench, state, workload)).collect()
     }
 
     fn figure(&self, bench: &Bench, state: State, workload: &Workload) -> Outcome<Figure> {
@@ -191,16 +147,15 @@ impl Wanted {
         let after = bench.counters();
         let iops = tally.rate();
         let drives = Drives { model: self.model, slower: 1.0, count: self.drives as u32 };
-        let work = workload.work(self.strip);
+        let Workload { reads, bytes, .. } = *workload;
+        let is_sequential = workload.is_sequential();
+        let work = Work::of(is_sequential, reads, bytes as u64, self.strip.into());
         // Sequential work is counted in strips there.
-        let strips = match workload.order {
-            Order::Random => 1.0,
-            Order::Sequential => workload.bytes as f64 / f64::from(self.strip),
-        };
+        let strips = if is_sequential { bytes as f64 / f64::from(self.strip) } else { 1.0 };
         let each = |from: u64, to: u64| (to - from) as f64 / tally.made as f64;
         Ok(Figure {
             state,
-            workload: workload.name,
+            workload: workload.name.clone(),
             iops,
             of_bound: iops * strips / drives.bound(self.group(), state, work),
             to_baseline: iops * strips / drives.baseline(work),
@@ -247,7 +202,7 @@ impl Bench {
         let tallies = Rc::new(RefCell::new(Vec::new()));
         let cores = self.volumes.len();
         for (core, volume) in self.volumes.iter().enumerate() {
-            let share = Share::of(workload.shape(self.bytes), core, cores);
+            let share = Share::of(workload.shape(self.bytes, None), core, cores);
             let env = self.rig.world.env(CoreId(core as u16));
             let target = Served(volume.clone());
             let (own, clock, slot) = (env.clone(), env.clone(), tallies.clone());
@@ -258,7 +213,7 @@ impl Bench {
             });
         }
         let is_over = || tallies.borrow().len() == cores;
-        self.rig.run(&mut Blind, BOUND, workload.name, is_over)?;
+        self.rig.run(&mut Blind, BOUND, &workload.name, is_over)?;
         let mut all = Tally::default();
         tallies.borrow().iter().for_each(|tally| all.add(tally));
         match (all.failed, all.wrong.0) {
@@ -272,26 +227,12 @@ fn wrong(text: String) -> Failure {
     Failure::new(Oracle::Versions, text)
 }
 
-/// The goals of RAID 5 over eight drives `sn840`: state, workload, part of the bound.
-pub const GOALS: [(State, &str, f64); 8] = [
-    (State::Nominal, "4k-random-read", 0.98),
-    (State::Nominal, "4k-random-mixed", 0.97),
-    (State::Nominal, "4k-random-write", 0.96),
-    (State::Nominal, "128k-sequential-read", 0.98),
-    (State::Nominal, "128k-sequential-write", 0.97),
-    (State::DeviceDown, "4k-random-read", 0.97),
-    (State::DeviceDown, "4k-random-mixed", 0.80),
-    (State::DeviceDown, "4k-random-write", 0.80),
-];
-
 impl Wanted {
     /// The goal of a figure, if this array has any.
     pub fn goal(&self, state: State, workload: &str) -> Option<f64> {
         let is_meant = self.model.name == "sn840"
             && (self.level, self.drives) == (Level::Raid5, 8)
             && u64::from(self.strip) == 64 * KIB;
-        let mut goals =
-            GOALS.iter().filter(|goal| is_meant && (goal.0, goal.1) == (state, workload));
-        goals.next().map(|goal| goal.2)
+        bound::goal(state, workload).filter(|_| is_meant)
     }
 }

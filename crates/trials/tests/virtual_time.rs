@@ -34,7 +34,8 @@ fn no_figure_is_less_than_it_was_and_none_is_more_than_the_bound() {
         let figures = [State::Nominal, State::DeviceDown].map(|state| run(cores, state)).concat();
         assert_eq!(figures.len(), LEAST.len());
         for figure in figures {
-            let of = LEAST.iter().find(|row| (row.0, row.1) == (figure.state, figure.workload));
+            let of =
+                LEAST.iter().find(|row| (row.0, row.1) == (figure.state, &figure.workload[..]));
             let least = of.expect("each figure has a row").2[usize::from(cores) - 1];
             let Figure { of_bound, .. } = figure;
             // What a window ends with may have begun before it.

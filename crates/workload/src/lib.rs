@@ -3,7 +3,8 @@
 //! Purpose: one generator for both runtimes. In real time it measures, in virtual time its figures
 //! can be asserted. Bare drives and volumes are loaded by the same code.
 //!
-//! - [`target`]: where requests go. [`shape`]: what they are. [`generate`]: making them.
+//! - [`target`]: where requests go. [`shape`]: what they are. [`standard`]: the workloads of every
+//!   state. [`generate`]: making requests.
 //! - [`stamp`]: what is written, so that it is seen where reads find something else.
 //! - [`latency`]: a histogram that knows any time to less than a hundredth. [`tally`]: what came of
 //!   a load.
@@ -17,6 +18,7 @@ pub mod latency;
 pub mod random;
 pub mod shape;
 pub mod stamp;
+pub mod standard;
 pub mod steady;
 pub mod tally;
 pub mod target;
@@ -26,6 +28,7 @@ pub use latency::Latencies;
 pub use random::Random;
 pub use shape::{Order, Shape};
 pub use stamp::Payloads;
+pub use standard::{Workload, workloads};
 pub use steady::{Steadiness, cov, mean};
 pub use tally::{Side, Tally};
 pub use target::{Many, Raw, Served, Target};

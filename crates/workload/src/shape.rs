@@ -36,11 +36,6 @@ impl Shape {
         Self { reads, order, bytes, jobs: 1, depth, rate: None, area }
     }
 
-    /// Requests under way altogether.
-    pub fn under_way(&self) -> usize {
-        self.jobs * self.depth
-    }
-
     /// Requests that the area has places for.
     pub fn places(&self) -> u64 {
         self.area / self.bytes as u64

@@ -8,14 +8,14 @@
 //! are of all its requests. The machine's CPU time is that of the time that counts.
 
 use super::cpu::Ticks;
-use super::options::{Options, Timing, Workload};
+use super::options::{Options, Timing};
 use super::shelf::Shelf;
 use super::yard::Yard;
 use crate::error::BenchError;
 use crate::generated::{Ran, Span};
 use std::time::Duration;
 use units::{MIB, Nanos};
-use workload::{Latencies, Shape, Share, Steadiness, cov, mean};
+use workload::{Share, Steadiness, Workload, cov, mean};
 
 /// The coefficient of variation from which instances are run again.
 pub const VARIES: f64 = 0.05;
@@ -102,20 +102,6 @@ impl Course {
     pub fn variation(&self) -> (f64, f64) {
         variation(self.instances(), &self.workload)
     }
-
-    /// All requests' latencies.
-    pub fn times(&self) -> Latencies {
-        let mut all = Latencies::default();
-        self.instances().iter().for_each(|own| all.add(&own.ran.tally.times()));
-        all
-    }
-
-    /// What drives were asked for by one request of a host, on average.
-    pub fn asked(&self) -> (f64, f64) {
-        let sum = |of: fn(&Instance) -> u64| self.instances().iter().map(of).sum::<u64>() as f64;
-        let requests = sum(|own| own.ran.tally.made).max(1.0);
-        (sum(|own| own.asked.reads) / requests, sum(|own| own.asked.writes) / requests)
-    }
 }
 
 /// How much instances vary, and on average the seconds within one.
@@ -163,10 +149,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    fn shape(&self, workload: &Workload) -> Shape {
-        let Workload { reads, order, bytes, jobs, depth, .. } = *workload;
-        let (rate, area) = (self.options.rate, self.area);
-        Shape { reads, order, bytes, jobs, depth, rate, area }
+    fn shares(&self, workload: &Workload) -> Vec<Share> {
+        self.yard.rig().shares(workload.shape(self.area, self.options.rate))
     }
 
     /// One run of so long.
@@ -177,7 +161,7 @@ impl<'a> Runner<'a> {
         interval: Duration,
         seed: u64,
     ) -> Result<Instance, BenchError> {
-        let span = Span { warm: counted / 10, counted, interval };
+        let span = Span { interval, ..Span::of(counted) };
         let asked = self.asked();
         let aim = self.yard.aim(self.turn);
         let stop = &self.options.stop;
@@ -200,7 +184,7 @@ impl<'a> Runner<'a> {
     /// When a request fails, or the run is to end.
     pub fn course(&self, workload: &Workload) -> Result<Course, BenchError> {
         let Timing { window, windows: most, counted, instances } = self.options.timing();
-        let shares = self.yard.rig().shares(self.shape(workload));
+        let shares = self.shares(workload);
         let (mut windows, mut steadiness) = (Vec::new(), Steadiness::Few);
         while !steadiness.is_steady() && windows.len() < most {
             let seed = 1_000 + windows.len() as u64;
@@ -230,7 +214,7 @@ impl<'a> Runner<'a> {
     /// When a request fails, the run is to end, or a rebuild is over too soon.
     pub fn course_in_rebuild(&self, workload: &Workload) -> Result<Course, BenchError> {
         let Timing { mut counted, instances, .. } = self.options.timing();
-        let shares = self.yard.rig().shares(self.shape(workload));
+        let shares = self.shares(workload);
         let mut all: Vec<Instance> = Vec::new();
         while all.len() < instances {
             if !self.yard.is_rebuilding()? {

@@ -3,7 +3,7 @@
 //! A result is the mean of the instances, with the smallest and the largest.
 
 use super::course::{Course, Instance, VARIES};
-use crate::report::{Goal, Metric, Report, Run};
+use crate::report::{Goal, Report, Run};
 use crate::stats::Spread;
 use workload::Steadiness;
 
@@ -100,10 +100,4 @@ fn runs(report: &mut Report, name: &str, course: &Course) {
             series: instance.ran.tally.series.clone(),
         });
     }
-}
-
-/// The value of a result.
-pub fn value(report: &Report, name: &str) -> Option<f64> {
-    let found: Option<&Metric> = report.results.iter().find(|own| own.name == name);
-    found.map(|own| own.value)
 }

@@ -26,52 +26,45 @@ pub mod yard;
 use crate::error::BenchError;
 use crate::generated::Span;
 use crate::scale::Scale;
-use layout::Level;
-use options::{Options, Source, workloads};
+use layout::Layout;
+use options::{Options, Source};
 use pace::bound::Group;
 use shelf::Shelf;
 use std::time::Duration;
-use units::MIB;
-use workload::Shape;
+use units::{BAND_BYTES, GroupNo, MIB};
+use workload::workloads;
 use yard::Yard;
 
 /// How long cores are watched to find a scale.
 const WATCH: Duration = Duration::from_millis(200);
 
-/// A group of an array of this level over so many drives.
-pub fn group(level: Level, drives: usize) -> Group {
-    let drives = drives as u32;
-    let (data, parities) = match level {
-        Level::Jbod | Level::Raid0 => (drives, 0),
-        Level::Raid1 => (1, drives - 1),
-        Level::Raid5 => (drives - 1, 1),
-        Level::Raid6 => (drives - 2, 2),
-        Level::Raid10 => (1, 1),
-    };
-    Group { data, parities }
+/// A group of an array that is asked for, over so many drives.
+///
+/// # Errors
+/// `Refused` if its level, strip and number of drives do not go together.
+fn group(options: &Options, drives: usize) -> Result<Group, BenchError> {
+    let (level, drives) = (options.level, u16::try_from(drives).unwrap_or(u16::MAX));
+    let least = level.min_drives();
+    if drives < least {
+        let problem = format!("level {level} takes at least {least} drives, not {drives}");
+        return Err(BenchError::Refused(problem));
+    }
+    let layout = Layout::new(level, drives, options.strip, BAND_BYTES)
+        .map_err(|error| BenchError::Refused(error.to_string()))?;
+    let (data, parities) = (layout.k(GroupNo(0)).into(), layout.m(GroupNo(0)).into());
+    Ok(Group { data, parities })
 }
 
 /// How many drives' bytes an array has room for.
 ///
 /// # Errors
-/// `Refused` if the level can't have so few drives.
+/// `Refused` if the level can't have so many drives.
 fn data_strips(options: &Options) -> Result<usize, BenchError> {
-    let count = match &options.source {
-        Source::Drives(paths) => paths.len(),
-        Source::Model { count, .. } | Source::Memory { count, .. } => *count,
-        Source::Device(_) => return Ok(1),
-    };
-    let least = match options.level {
-        Level::Jbod | Level::Raid0 | Level::Raid1 => 2,
-        Level::Raid5 => 3,
-        Level::Raid6 | Level::Raid10 => 4,
-    };
-    if count < least {
-        let level = options.level;
-        let problem = format!("level {level} takes at least {least} drives, not {count}");
-        return Err(BenchError::Refused(problem));
+    if matches!(options.source, Source::Device(_)) {
+        return Ok(1);
     }
-    let group = group(options.level, count);
+    let count = options.source.count();
+    let group = group(options, count)?;
     let width = (group.data + group.parities) as usize;
     Ok(count / width * group.data as usize)
 }
@@ -90,10 +83,7 @@ fn shelf_for(options: &Options, data: usize, progress: &dyn Fn(&str)) -> Result<
         yard.rig().fill(&aim, area)?;
         let mut most = 0.0f64;
         for own in workloads(options.mix).iter().filter(|own| !own.is_sequential()) {
-            let shape = Shape {
-                jobs: own.jobs,
-                ..Shape::one(own.reads, own.order, own.bytes, own.depth, area)
-            };
+            let shape = own.shape(area, None);
             most = most.max(yard.rig().generate(&aim, shape, Span::of(WATCH), 1)?.busy());
         }
         Ok(most)

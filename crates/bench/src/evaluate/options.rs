@@ -38,6 +38,17 @@ pub enum Source {
     Device(PathBuf),
 }
 
+impl Source {
+    /// How many drives there are.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Drives(paths) => paths.len(),
+            Self::Model { count, .. } | Self::Memory { count, .. } => *count,
+            Self::Device(_) => 1,
+        }
+    }
+}
+
 /// How long runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Profile {
@@ -169,11 +180,10 @@ impl Options {
     /// # Errors
     /// `Refused`, with what to do.
     pub fn check(&self) -> Result<(), BenchError> {
-        let count = match &self.source {
-            Source::Drives(paths) => paths.len(),
-            Source::Model { count, .. } | Source::Memory { count, .. } => *count,
-            Source::Device(_) => return self.check_rest(),
-        };
+        if matches!(self.source, Source::Device(_)) {
+            return self.check_rest();
+        }
+        let count = self.source.count();
         let most = usize::from(layout::MAX_DRIVES);
         if !(1..=most).contains(&count) {
             return Err(BenchError::Refused(format!("give 1 to {most} drives, not {count}")));
@@ -198,54 +208,6 @@ impl Options {
         };
         Err(BenchError::Refused(problem.to_owned()))
     }
-}
-
-/// A kind of load.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Workload {
-    /// Its name in results.
-    pub name: String,
-    /// Percentage of reads.
-    pub reads: u8,
-    /// Where requests go.
-    pub order: workload::Order,
-    /// Bytes of a request.
-    pub bytes: usize,
-    /// Jobs.
-    pub jobs: usize,
-    /// Requests of each that are under way.
-    pub depth: usize,
-}
-
-impl Workload {
-    /// A load at random places.
-    pub fn random(name: &str, reads: u8, bytes: usize, (jobs, depth): (usize, usize)) -> Self {
-        let (name, order) = (name.to_owned(), workload::Order::Random);
-        Self { name, reads, order, bytes, jobs, depth }
-    }
-
-    /// A load of requests one behind the other.
-    pub fn sequential(name: &str, reads: u8, bytes: usize, (jobs, depth): (usize, usize)) -> Self {
-        let (name, order) = (name.to_owned(), workload::Order::Sequential);
-        Self { name, reads, order, bytes, jobs, depth }
-    }
-
-    /// Whether its figure is a bandwidth.
-    pub fn is_sequential(&self) -> bool {
-        self.order == workload::Order::Sequential
-    }
-}
-
-/// The workloads of a state, in the order of their phases: 128K sequential, then 4K random.
-pub fn workloads(mix: u8) -> Vec<Workload> {
-    let (streams, many) = ((4, 32), (16, 32));
-    vec![
-        Workload::sequential("128k-sequential-read", 100, 128 << 10, streams),
-        Workload::sequential("128k-sequential-write", 0, 128 << 10, streams),
-        Workload::random("4k-random-read", 100, 4 << 10, many),
-        Workload::random("4k-random-mixed", mix, 4 << 10, many),
-        Workload::random("4k-random-write", 0, 4 << 10, many),
-    ]
 }
 
 #[cfg(test)]

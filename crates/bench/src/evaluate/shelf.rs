@@ -5,6 +5,7 @@
 use super::options::{Options, Source};
 use crate::error::BenchError;
 use crate::files::check_memory;
+use crate::rig::data_area;
 use crate::scale::Scale;
 use drives::{OpenOptions, SharedDrive};
 use format::foreign_signature;
@@ -88,11 +89,7 @@ impl Shelf {
 
     /// Of each drive the part that an array's data would have.
     fn of(drives: Vec<SharedDrive>, model: Option<(&'static Model, u32)>) -> Self {
-        let usable = |drive: &SharedDrive| {
-            format::usable_bytes(drive.info().bytes, drive.device().is_some())
-        };
-        let split = format::split(drives.iter().map(usable).min().unwrap_or(0));
-        let (start, bytes) = (split.data_offset, split.data_bytes);
+        let (start, bytes) = data_area(&drives);
         Self { drives, start, bytes, model, is_device: false }
     }
 
@@ -138,14 +135,15 @@ fn data_on(drive: &SharedDrive) -> Result<Option<String>, BenchError> {
         })?;
         Ok(into.to_vec())
     };
-    let tail = read(bytes.saturating_sub(LOOK), LOOK)?;
-    if let Some(found) = foreign_signature(&read(0, LOOK)?, &tail) {
+    let (head, tail) = (read(0, LOOK)?, read(bytes.saturating_sub(LOOK), LOOK)?);
+    if let Some(found) = foreign_signature(&head, &tail) {
         return Ok(Some(format!("{} ({})", found.what, found.detail)));
     }
-    let is_blank = |content: Vec<u8>| content.iter().all(|byte| *byte == content[0]);
-    let mut is_data = !is_blank(tail) || !is_blank(read(0, LOOK)?);
-    for piece in 0..PIECES {
-        is_data |= !is_blank(read(bytes / (PIECES + 1) * (piece + 1), PIECE)?);
+    let is_blank = |content: &[u8]| content.iter().all(|byte| *byte == content[0]);
+    let mut is_data = !is_blank(&head) || !is_blank(&tail);
+    let mut pieces = 1..=PIECES;
+    while !is_data && let Some(piece) = pieces.next() {
+        is_data = !is_blank(&read(bytes / (PIECES + 1) * piece, PIECE)?);
     }
     Ok(is_data.then(|| "data of no known kind".to_owned()))
 }

@@ -6,26 +6,18 @@
 
 use super::course::{Course, Runner};
 use super::figures::{self, Against};
-use super::options::{Options, Workload, workloads};
+use super::options::Options;
 use super::published::Published;
 use super::shelf::Shelf;
 use super::yard::Yard;
 use super::{data_strips, group, setup};
 use crate::error::BenchError;
 use crate::report::{Cell, Report, Table};
-use pace::bound::{Drives, State, Work};
+use pace::bound::{self, Drives, State, Work};
+use workload::{Workload, workloads};
 
 /// The largest requests, of the sheet's sequential rows.
 const LARGEST: usize = 512 << 10;
-
-/// Goals of RAID 5 over eight drives `sn840`, of the bound.
-const GOALS: [(&str, f64); 5] = [
-    ("4k-random-read", 0.98),
-    ("4k-random-mixed", 0.97),
-    ("4k-random-write", 0.96),
-    ("128k-sequential-read", 0.98),
-    ("128k-sequential-write", 0.97),
-];
 
 /// The sheet's own rows, beside the workloads of every state.
 fn more() -> Vec<Workload> {
@@ -37,18 +29,15 @@ fn more() -> Vec<Workload> {
 }
 
 /// The bound of a workload, as a part of what the bare drives give, where their model is known.
-pub fn bound(options: &Options, shelf: &Shelf, state: State, workload: &Workload) -> Option<f64> {
+fn bound_of(options: &Options, shelf: &Shelf, state: State, workload: &Workload) -> Option<f64> {
     let (model, slower) = shelf.model?;
     let count = shelf.drives.len();
     let drives = Drives { model, slower: slower.into(), count: count as u32 };
-    let work = match (workload.is_sequential(), workload.reads) {
-        (true, 0) => Work::SequentialWrite(options.strip.into()),
-        (true, _) => Work::SequentialRead(options.strip.into()),
-        (false, reads) => {
-            Work::Random { reads: f64::from(reads) / 100.0, bytes: workload.bytes as u64 }
-        }
-    };
-    Some(drives.bound(group(options.level, count), state, work) / drives.baseline(work))
+    let Workload { reads, bytes, .. } = *workload;
+    let strip = options.strip.into();
+    let work = Work::of(workload.is_sequential(), reads, bytes as u64, strip);
+    let group = group(options, count).ok()?;
+    Some(drives.bound(group, state, work) / drives.baseline(work))
 }
 
 /// The goal of a workload, of its bound, where this is what goals are for.
@@ -56,7 +45,7 @@ fn goal(options: &Options, shelf: &Shelf, workload: &Workload) -> Option<f64> {
     let is_meant = options.is_whole()
         && shelf.model.is_some_and(|(model, _)| model.name == "sn840")
         && (options.level, shelf.drives.len()) == (layout::Level::Raid5, 8);
-    GOALS.iter().find(|(name, _)| is_meant && *name == workload.name).map(|(_, goal)| *goal)
+    bound::goal(State::Nominal, &workload.name).filter(|_| is_meant)
 }
 
 /// Carries the procedure out.
@@ -98,7 +87,7 @@ pub fn bench_spec_sheet(
     for (workload, baseline) in all.iter().zip(&baseline) {
         progress(&format!("nominal-{}", workload.name));
         let course = runner.course(workload)?;
-        let bound = bound(options, &shelf, State::Nominal, workload);
+        let bound = bound_of(options, &shelf, State::Nominal, workload);
         let goal = goal(options, &shelf, workload);
         let against = Against { baseline: Some(*baseline), bound, goal };
         figures::add(&mut report, "nominal", &course, against);
@@ -106,7 +95,7 @@ pub fn bench_spec_sheet(
     }
     report.tables.push(beside("random", "Figure 8", &baseline, &nominal));
     report.tables.push(beside("sequential", "Figure 9", &baseline, &nominal));
-    let has_parity = group(options.level, shelf.drives.len()).parities > 0;
+    let has_parity = group(options, shelf.drives.len())?.parities > 0;
     let read = all.iter().zip(&baseline).find(|(own, _)| own.name == "4k-random-read");
     if let Some((workload, baseline)) = read.filter(|_| has_parity) {
         progress("device-rebuild-4k-random-read");
@@ -142,7 +131,7 @@ fn beside(name: &str, figure: &str, baseline: &[f64], nominal: &[Course]) -> Tab
         "SupremeRAID",
         "to its baseline",
         "CPU product",
-        "to its baseline ",
+        "to its baseline",
     ];
     let is_of = |course: &&(&Course, &f64)| {
         published.find(figure, &course.0.workload.name, "baseline").is_some()
@@ -170,7 +159,7 @@ fn beside(name: &str, figure: &str, baseline: &[f64], nominal: &[Course]) -> Tab
     Table {
         name: name.to_owned(),
         title: "bare drives and an array, beside what was published".to_owned(),
-        columns: columns.map(|text| text.trim().to_owned()).to_vec(),
+        columns: columns.map(str::to_owned).to_vec(),
         rows: pairs.iter().filter(is_of).map(row).collect(),
         source: published.source("W", figure),
     }

@@ -5,13 +5,14 @@
 
 use super::course::{Course, Runner};
 use super::figures::{self, Against};
-use super::options::{Options, Source, Workload};
+use super::options::Options;
 use super::published::Published;
 use super::yard::Yard;
 use super::{data_strips, setup, shelf_for};
 use crate::error::BenchError;
 use crate::report::{Cell, Report, Table};
 use units::{KIB, MIB, format_size};
+use workload::Workload;
 
 /// Bytes that are under way at most: more is memory's business.
 const MOST_UNDER_WAY: usize = 256 << 20;
@@ -88,11 +89,7 @@ pub fn bench_sweep(
 ) -> Result<Report, BenchError> {
     options.check()?;
     let largest = sweep.check()?;
-    let is_one = match &options.source {
-        Source::Drives(paths) => paths.len() == 1,
-        Source::Model { count, .. } | Source::Memory { count, .. } => *count == 1,
-        Source::Device(_) => true,
-    };
+    let is_one = options.source.count() == 1;
     let mut report = Report::new(version, command);
     let data = if is_one { 1 } else { data_strips(options)? };
     let shelf = shelf_for(options, data, progress)?;

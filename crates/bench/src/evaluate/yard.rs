@@ -7,10 +7,9 @@
 use super::options::Options;
 use super::shelf::Shelf;
 use crate::error::BenchError;
-use crate::rig::{Aim, Rig};
-use drives::SharedDrive;
+use crate::rig::{Aim, Rig, references};
 use engine::array::message::ArrayId;
-use engine::manage::command::{ArrayStatus, DriveRef, NewArray, Request, SlotHealth};
+use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
 use format::{AREA_BYTES, tail_offset};
 use units::{MIB, Slot, Uuid};
 
@@ -27,16 +26,6 @@ struct Made {
     array: ArrayId,
     volumes: Vec<Uuid>,
     bytes: u64,
-}
-
-fn references(drives: &[SharedDrive]) -> Vec<DriveRef<SharedDrive>> {
-    let reference = |drive: &SharedDrive| {
-        let (path, serial) = (drive.path().display().to_string(), drive.serial());
-        // Drives in memory have none, and are told apart by it.
-        let path = if path.is_empty() { serial.clone() } else { path };
-        DriveRef { shared: drive.clone(), path, serial, is_file: drive.device().is_none() }
-    };
-    drives.iter().map(reference).collect()
 }
 
 impl<'a> Yard<'a> {

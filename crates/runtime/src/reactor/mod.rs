@@ -293,8 +293,7 @@ impl Reactor {
 
     /// Completes once `now` has reached `span` from now.
     pub fn sleep(&self, span: Nanos) -> Sleep {
-        self.refresh_now();
-        let deadline = self.now().after(span);
+        let deadline = self.look_at_clock().after(span);
         Sleep { reactor: self.clone(), deadline, id: None, is_exact: false }
     }
 

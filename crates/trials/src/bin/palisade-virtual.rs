@@ -125,7 +125,7 @@ fn run(wanted: &Wanted) -> Result<Vec<Row>, String> {
                 name: format!("virtual-{}-{}-{aspect}", word(state), first.workload),
                 unit,
                 values: seeds.iter().map(|figures| of(&figures[at])).collect(),
-                goal: wanted.goal(state, first.workload).filter(|_| aspect == "of-bound"),
+                goal: wanted.goal(state, &first.workload).filter(|_| aspect == "of-bound"),
             }));
         }
     }
