@@ -46,6 +46,8 @@ impl Span {
 pub struct Ran {
     /// Its requests.
     pub tally: Tally,
+    /// Those of each of the loads that ran beside each other.
+    pub each: Vec<Tally>,
     /// CPU time of the process while it counted.
     pub cpu: Duration,
     /// How each core spent that time.
@@ -53,6 +55,22 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// Adds what came of a later time.
+    pub fn then(&mut self, next: &Self) {
+        self.tally.then(&next.tally);
+        self.each.iter_mut().zip(&next.each).for_each(|(own, next)| own.then(next));
+        self.cpu += next.cpu;
+        for (own, next) in self.cores.iter_mut().zip(&next.cores) {
+            *own = CoreCounts {
+                time: own.time.after(next.time),
+                looking: own.looking.after(next.looking),
+                asleep: own.asleep.after(next.asleep),
+                turns: own.turns + next.turns,
+                mails: own.mails + next.mails,
+            };
+        }
+    }
+
     /// The cores' time without what they slept or looked around.
     pub fn work(&self) -> Duration {
         let work = |core: &CoreCounts| core.time.since(core.looking).since(core.asleep).0;
@@ -124,7 +142,8 @@ impl Rig {
         seed: u64,
     ) -> Result<Ran, BenchError> {
         let never = AtomicBool::new(false);
-        Ok(self.generate_beside(aim, (&self.shares(shape), seed), span, &never, &|| ())?.0)
+        let loads = [self.shares(shape)];
+        Ok(self.generate_beside(aim, (&loads, seed), span, &never, &|| ())?.0)
     }
 
     /// Each core's share of a load.
@@ -133,14 +152,25 @@ impl Rig {
         (0..cores).map(|core| Share::of(shape, core, cores)).collect()
     }
 
-    /// The same, until `stop` is set; and what `look` saw when it began to count and when it ended.
+    /// Does something else that loads what the cores serve: what it came to, the process's CPU time
+    /// and how the cores spent theirs.
+    pub(crate) fn beside<T>(&self, work: impl FnOnce() -> T) -> (T, Duration, Vec<CoreCounts>) {
+        let (cpu, counts) = (cpu_time(), self.counts());
+        let came_of_it = work();
+        let (cpu, after) = (cpu_time().saturating_sub(cpu), self.counts());
+        let cores = counts.iter().zip(&after).map(|(from, to)| between(from, to)).collect();
+        (came_of_it, cpu, cores)
+    }
+
+    /// The same of several loads beside each other, until `stop` is set; and what `look` saw when
+    /// they began to count and when they ended.
     ///
     /// # Errors
     /// As [`Rig::generate`], and `Interrupted`.
     pub fn generate_beside<L>(
         &self,
         aim: &Aim,
-        (shares, seed): (&[Share], u64),
+        (loads, seed): (&[Vec<Share>], u64),
         span: Span,
         stop: &AtomicBool,
         look: &dyn Fn() -> L,
@@ -149,11 +179,14 @@ impl Rig {
         let until = from.after(nanos(span.counted));
         let extent = Extent { from, until, interval: nanos(span.interval) };
         let (sender, answers) = mpsc::channel();
-        for (core, share) in (0..self.cores()).zip(shares) {
-            let (aim, share, sender) = (aim.clone(), share.clone(), sender.clone());
-            self.on_core(CoreId(core), move |env, engine| {
-                aim.visit(env, engine, Run { share, extent, seed, sender });
-            });
+        for (number, shares) in loads.iter().enumerate() {
+            let seed = seed ^ (number as u64) << 56;
+            for (core, share) in (0..self.cores()).zip(shares) {
+                let (aim, share, sender) = (aim.clone(), share.clone(), sender.clone());
+                self.on_core(CoreId(core), move |env, engine| {
+                    aim.visit(env, engine, Run { share, extent, seed, number, sender });
+                });
+            }
         }
         drop(sender);
         self.sleep_until(from, stop)?;
@@ -161,12 +194,15 @@ impl Rig {
         self.sleep_until(until, stop)?;
         let (cpu, after, last) = (cpu_time().saturating_sub(cpu), self.counts(), look());
         let cores = counts.iter().zip(&after).map(|(from, to)| between(from, to)).collect();
-        let mut tally = Tally::default();
-        for _ in 0..self.cores() {
-            tally.add(&answers.recv().map_err(|_| BenchError::CoreGone)?);
+        let mut each = vec![Tally::default(); loads.len()];
+        for _ in 0..usize::from(self.cores()) * loads.len() {
+            let (number, tally) = answers.recv().map_err(|_| BenchError::CoreGone)?;
+            each[number].add(&tally);
         }
+        let mut tally = Tally::default();
+        each.iter().for_each(|own| tally.add(own));
         match (tally.failed, tally.wrong) {
-            (0, (0, _)) => Ok((Ran { tally, cpu, cores }, [first, last])),
+            (0, (0, _)) => Ok((Ran { tally, each, cpu, cores }, [first, last])),
             (0, (count, first)) => {
                 Err(BenchError::Elsewhere { count, at: first.unwrap_or_default() })
             }
@@ -196,18 +232,20 @@ struct Run {
     share: Share,
     extent: Extent,
     seed: u64,
-    sender: mpsc::Sender<Tally>,
+    /// The load's.
+    number: usize,
+    sender: mpsc::Sender<(usize, Tally)>,
 }
 
 impl Visit for Run {
     fn at(self, env: &Env, target: impl Target) {
-        let Self { share, extent, seed, sender } = self;
+        let Self { share, extent, seed, number, sender } = self;
         let (own, reactor) = (env.clone(), env.reactor().clone());
         env.spawn(Priority::First, async move {
             let clock = move || reactor.look_at_clock();
             let tally = generate(&own, target, share, extent, seed, clock).await;
             // Nobody listens any more only when the run was given up.
-            let _ = sender.send(tally);
+            let _ = sender.send((number, tally));
         });
     }
 }

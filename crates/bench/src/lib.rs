@@ -17,7 +17,8 @@
 //! - [`model`]: the procedure of `palisade bench model`; [`scale`]: how slow paced drives are.
 //! - [`load`]: requests whose writes are recorded, against raw drives or a volume; [`record`]: what
 //!   was written, and the check of what is read back. [`generated`]: loads of the generator, which
-//!   sees by itself where reads find something else.
+//!   sees by itself where reads find something else. [`fio_load`]: the same loads by fio;
+//!   [`served`]: what it reaches an array by.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
 //!   of the raw side.
 //! - [`stats`], [`report`]: medians; JSON and table.
@@ -37,6 +38,7 @@ pub mod error;
 pub mod evaluate;
 pub mod files;
 pub mod fio;
+pub mod fio_load;
 pub mod generated;
 pub mod gpu_bench;
 pub mod gpu_test;
@@ -53,6 +55,7 @@ pub mod record;
 pub mod report;
 pub mod rig;
 pub mod scale;
+pub mod served;
 pub mod stats;
 pub mod watchdog;
 

@@ -19,6 +19,8 @@ pub enum Goal {
     AtLeast(f64),
     /// The value must be at most this.
     AtMost(f64),
+    /// The value must not be further from this than so much of it.
+    Near(f64, f64),
 }
 
 /// One result.
@@ -46,8 +48,9 @@ impl Metric {
         let met = goal.map(|goal| match goal {
             Goal::AtLeast(least) => spread.median >= least,
             Goal::AtMost(most) => spread.median <= most,
+            Goal::Near(goal, part) => (spread.median - goal).abs() <= goal * part,
         });
-        let goal = goal.map(|(Goal::AtLeast(goal) | Goal::AtMost(goal))| goal);
+        let goal = goal.map(|(Goal::AtLeast(own) | Goal::AtMost(own) | Goal::Near(own, _))| own);
         let Spread { median, low, high } = spread;
         Self { name, value: median, unit, low, high, goal, met }
     }
@@ -131,11 +134,33 @@ impl From<String> for Cell {
     }
 }
 
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        Self::Number(value as f64)
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Self::Nothing(()), Self::Number)
+    }
+}
+
 impl Cell {
+    /// As it is shown: whole numbers as such, others with as many places as tell something.
     fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
-            Self::Number(value) => format!("{value:.3}"),
+            Self::Number(value) if value.fract() == 0.0 => format!("{value:.0}"),
+            Self::Number(value) if value.abs() < 1.0 => format!("{value:.5}"),
+            Self::Number(value) if value.abs() < 1000.0 => format!("{value:.3}"),
+            Self::Number(value) => format!("{value:.0}"),
             Self::Nothing(()) => "-".to_owned(),
         }
     }
@@ -380,6 +405,15 @@ mod tests {
         assert_eq!((&results[1]["goal"], &results[1]["met"]), (&1.15.into(), &true.into()));
         assert!(results[2]["goal"].is_null() && results[2]["met"].is_null());
         assert_eq!(results[2]["value"], 500_000.0);
+    }
+
+    #[test]
+    fn a_goal_on_both_sides_is_met_between() {
+        for (value, is_met) in [(0.89, false), (0.91, true), (1.09, true), (1.11, false)] {
+            let spread = Spread::of([value]).unwrap();
+            let own = Metric::new("x".into(), "ratio", spread, Some(Goal::Near(1.0, 0.1)));
+            assert_eq!((own.goal, own.met), (Some(1.0), Some(is_met)), "{value}");
+        }
     }
 
     #[test]

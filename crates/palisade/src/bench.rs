@@ -37,14 +37,19 @@ enum What {
     Array(ArrayArgs),
     /// Measure what looking after drives takes from hosts: each is asked every second, or never
     Health(HealthArgs),
+    /// Measure the same workloads in every state: bare drives, and an array of them just made,
+    /// nominal, without a drive, and while that is being filled
+    LifeCycle(evaluate::ProcedureArgs),
     /// Measure a paced drive against the numbers of its model
     Model(ModelArgs),
     /// Measure the NVMe/TCP target beside a bare echo and the volume itself, over loopback
     NvmeTcp(NvmeTcpArgs),
     /// Measure the parity kernels beside Intel's ISA-L (package libisal2), memcpy and reading
     Parity(ParityArgs),
+    /// Measure how fast a drive is filled, idle and beside hosts, and what hosts get meanwhile
+    Rebuild(evaluate::ProcedureArgs),
     /// Measure what a product's sheet says: bare drives, and an array of them
-    SpecSheet(evaluate::SpecSheetArgs),
+    SpecSheet(evaluate::ProcedureArgs),
     /// Measure patterns of requests, each at several numbers of jobs and depths
     Sweep(evaluate::SweepArgs),
     /// Serve with stand-ins that say how drives are, for `bench health`
@@ -265,6 +270,8 @@ pub fn run(args: BenchArgs) -> ExitCode {
         What::Parity(args) => parity(&args, &command),
         What::Sweep(args) => evaluate::sweep(&args, &command),
         What::SpecSheet(args) => evaluate::spec_sheet(&args, &command),
+        What::LifeCycle(args) => evaluate::life_cycle(&args, &command),
+        What::Rebuild(args) => evaluate::rebuild(&args, &command),
         What::ServeByStandIns(args) => {
             let code = serve::run_by_stand_ins(&args).err().map_or(0, |problem| problem.tell());
             control::server::leave_if_stuck(code);

@@ -230,8 +230,6 @@ mod tests {
         "bench nvme-tcp",
         "bench parity",
         "bench serve-by-stand-ins",
-        "bench spec-sheet",
-        "bench sweep",
         "check-config",
         "completion",
         "demo",

@@ -56,6 +56,14 @@ impl Latencies {
         self.longest = self.longest.max(time);
     }
 
+    /// Counts so many requests that took so long.
+    pub fn note_many(&mut self, time: Nanos, count: u64) {
+        self.counts[interval(time.0)] += count;
+        self.count += count;
+        self.nanos += u128::from(time.0) * u128::from(count);
+        self.longest = self.longest.max(time);
+    }
+
     /// Adds what was counted elsewhere.
     pub fn add(&mut self, other: &Self) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(own, more)| *own += more);

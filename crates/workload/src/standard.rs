@@ -35,6 +35,12 @@ impl Workload {
         self.order == Order::Sequential
     }
 
+    /// The unit that its figure is shown in, and what that is of the figure: requests, or bytes, a
+    /// second.
+    pub fn unit(&self) -> (&'static str, f64) {
+        if self.is_sequential() { ("GB/s", 1e9) } else { ("MIOPS", 1e6) }
+    }
+
     /// As a load over so many bytes: an open one, if `rate` says how many requests come a second.
     pub fn shape(&self, area: u64, rate: Option<f64>) -> Shape {
         let Self { reads, order, bytes, jobs, depth, .. } = *self;

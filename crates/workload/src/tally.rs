@@ -47,6 +47,14 @@ impl Tally {
         self.time = self.time.max(other.time);
     }
 
+    /// Adds what came of a later time, so that both are as one.
+    pub fn then(&mut self, next: &Self) {
+        let time = Nanos(self.time.0 + next.time.0);
+        let series = [&self.series[..], &next.series].concat();
+        self.add(next);
+        (self.time, self.series) = (time, series);
+    }
+
     /// Requests that were done.
     pub fn operations(&self) -> u64 {
         self.reads.times.count() + self.writes.times.count()
@@ -71,5 +79,29 @@ impl Tally {
         let mut both = self.reads.times.clone();
         both.add(&self.writes.times);
         both
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(count: u64, bytes: u64, time: u64) -> Tally {
+        let mut tally = Tally { made: count, time: Nanos(time), ..Tally::default() };
+        tally.series = vec![count];
+        tally.reads.bytes = bytes;
+        (0..count).for_each(|_| tally.reads.times.note(Nanos(1000)));
+        tally
+    }
+
+    #[test]
+    fn cores_share_a_time_and_later_ones_follow() {
+        let (mut beside, mut behind) = (tally(10, 100, 50), tally(10, 100, 50));
+        beside.add(&tally(30, 300, 50));
+        behind.then(&tally(30, 300, 50));
+        assert_eq!((beside.operations(), behind.operations()), (40, 40));
+        assert_eq!((beside.time, behind.time), (Nanos(50), Nanos(100)));
+        assert_eq!((&beside.series[..], &behind.series[..]), (&[40][..], &[10, 30][..]));
+        assert_eq!(beside.bandwidth(), 2.0 * behind.bandwidth());
     }
 }

@@ -4,24 +4,40 @@
 //! many → *counting*, as many instances as were asked for → where instances or seconds vary by more
 //! than [`VARIES`], once more as many → over. All instances are kept; the last ones count.
 //!
+//! A state of an array that ends by itself is entered again and again ([`Passing`]), until an
+//! instance has all its time: it is made of *pieces*. A piece in which the state ended is thrown
+//! away. One in which a state just entered ended was too long: all pieces are thrown away and take
+//! half as long from then on. Nothing settles there.
+//!
 //! Drives' counters are read before an instance's first request and behind its last, so that they
 //! are of all its requests. The machine's CPU time is that of the time that counts.
 
 use super::cpu::Ticks;
-use super::options::{Options, Timing};
+use super::options::{Loader, Options, Timing};
 use super::shelf::Shelf;
 use super::yard::Yard;
 use crate::error::BenchError;
+use crate::fio_load::{self, FioLoad};
 use crate::generated::{Ran, Span};
+use std::cell::Cell;
+use std::path::PathBuf;
 use std::time::Duration;
 use units::{MIB, Nanos};
-use workload::{Share, Steadiness, Workload, cov, mean};
+use workload::{Shape, Share, Steadiness, Tally, Workload, cov, mean};
 
 /// The coefficient of variation from which instances are run again.
 pub const VARIES: f64 = 0.05;
 
-/// The shortest instance beside a rebuild.
-const SHORTEST: Duration = Duration::from_millis(10);
+/// The shortest piece of a state that ends by itself.
+const SHORTEST: Duration = Duration::from_millis(5);
+/// The longest such state that an instance is made of, in pieces.
+const MOST_PIECES: usize = 100;
+/// The longest that a request is waited for, to find out how long one takes.
+const LONGEST_WARM: Duration = Duration::from_secs(30);
+/// Times that it is made longer in which requests of a piece do not count yet.
+const MOST_WARMS: usize = 4;
+/// Pieces that an instance has at least.
+const PIECES: u32 = 10;
 
 /// Parts of an instance that its own variation is taken of: seconds, or tenths where it is short.
 fn interval(counted: Duration) -> Duration {
@@ -35,6 +51,44 @@ pub struct Asked {
     pub reads: u64,
     /// Writes, of zeros too.
     pub writes: u64,
+    /// Of these, in-flight pages.
+    pub pages: u64,
+    /// Of these, a journal's batches.
+    pub batches: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Bytes that paced drives wrote to their flash.
+    pub nand: u64,
+}
+
+impl Asked {
+    /// Writes without an array's own pages and batches, which may be counted before the drive does.
+    pub fn own_writes(&self) -> u64 {
+        self.writes.saturating_sub(self.pages + self.batches)
+    }
+
+    /// What came since.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            pages: self.pages - before.pages,
+            batches: self.batches - before.batches,
+            written: self.written - before.written,
+            nand: self.nand - before.nand,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            pages: self.pages + other.pages,
+            batches: self.batches + other.batches,
+            written: self.written + other.written,
+            nand: self.nand + other.nand,
+        }
+    }
 }
 
 /// One instance.
@@ -48,6 +102,10 @@ pub struct Instance {
     pub looking_percent: f64,
     /// What drives were asked for.
     pub asked: Asked,
+    /// Whether that is all: another process may ask bare drives without our knowing.
+    pub is_asked_here: bool,
+    /// Whether all its time was in the state that it is of.
+    pub is_whole: bool,
     /// Whether it was not steady, or varied too much, and was run again.
     pub is_flagged: bool,
 }
@@ -57,6 +115,22 @@ impl Instance {
     pub fn value(&self, workload: &Workload) -> f64 {
         let tally = &self.ran.tally;
         if workload.is_sequential() { tally.bandwidth() } else { tally.rate() }
+    }
+
+    /// The time of one of its series' values.
+    pub fn interval(&self) -> Duration {
+        let tally = &self.ran.tally;
+        Duration::from_nanos(tally.time.0 / tally.series.len().max(1) as u64)
+    }
+
+    /// Adds what came of a later piece.
+    fn then(&mut self, next: &Self) {
+        let [own, more] = [self.ran.tally.time, next.ran.tally.time].map(|time| time.0 as f64);
+        let mean = |a: f64, b: f64| (a * own + b * more) / (own + more);
+        self.cpu_percent = mean(self.cpu_percent, next.cpu_percent);
+        self.looking_percent = mean(self.looking_percent, next.looking_percent);
+        self.ran.then(&next.ran);
+        self.asked = self.asked.and(next.asked);
     }
 
     /// Requests in each interval.
@@ -78,8 +152,6 @@ pub struct Course {
     pub all: Vec<Instance>,
     /// How many of the last ones count.
     pub counted: usize,
-    /// The length of an instance's intervals.
-    pub interval: Duration,
 }
 
 impl Course {
@@ -91,6 +163,11 @@ impl Course {
     /// The mean of the instances of something about them.
     pub fn mean(&self, of: impl Fn(&Instance) -> f64) -> f64 {
         mean(&self.instances().iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// The mean of the instances that count: requests a second, or bytes.
+    pub fn value(&self) -> f64 {
+        self.mean(|own| own.value(&self.workload))
     }
 
     /// Values of the instances that count.
@@ -111,6 +188,32 @@ fn variation(instances: &[Instance], workload: &Workload) -> (f64, f64) {
     (cov(&values), mean(&seconds))
 }
 
+/// A state that ends by itself, as a rebuild does.
+pub trait Passing {
+    /// Enters it.
+    ///
+    /// # Errors
+    /// When it can't be entered.
+    fn enter(&mut self, runner: &mut Runner<'_>) -> Result<(), BenchError>;
+    /// Whether it goes on. Asked for before each piece and behind it.
+    ///
+    /// # Errors
+    /// When nobody says.
+    fn holds(&mut self, runner: &Runner<'_>) -> Result<bool, BenchError>;
+    /// The last piece counts.
+    fn keep(&mut self) {}
+    /// No piece counts so far.
+    fn drop_all(&mut self) {}
+}
+
+/// Loads beside each other, ready to be made.
+pub enum Loads {
+    /// By our generator: each core's share of each.
+    Own(Vec<Vec<Share>>),
+    /// By fio.
+    Fio(FioLoad),
+}
+
 /// Who runs courses.
 pub struct Runner<'a> {
     /// What is asked for.
@@ -118,19 +221,46 @@ pub struct Runner<'a> {
     /// The drives.
     pub shelf: &'a Shelf,
     /// The cores, with an array or without.
-    pub yard: &'a Yard<'a>,
+    pub yard: Yard<'a>,
     /// Bytes that are used.
     pub area: u64,
     /// Bytes of one bare drive before the next one's turn.
     pub turn: u64,
+    /// Where fio's jobs are, and how many there were.
+    jobs: Option<(PathBuf, Cell<usize>)>,
+    /// Gone with it.
+    _dir: Option<tempfile::TempDir>,
 }
 
 impl<'a> Runner<'a> {
     /// Over as much of what there is as is asked for; requests have at most `largest` bytes.
-    pub fn new(options: &'a Options, shelf: &'a Shelf, yard: &'a Yard<'a>, largest: usize) -> Self {
+    ///
+    /// # Errors
+    /// Where fio is to make them: when it is not here, or has no room for its jobs.
+    pub fn new(
+        options: &'a Options,
+        shelf: &'a Shelf,
+        yard: Yard<'a>,
+        largest: usize,
+    ) -> Result<Self, BenchError> {
         let turn = (largest as u64).max(workload::target::TURN).next_power_of_two();
         let area = options.area().min(yard.bytes()) / (MIB * 4) * (MIB * 4);
-        Self { options, shelf, yard, area, turn }
+        let (mut jobs, mut dir) = (None, None);
+        if options.load == Loader::Fio {
+            fio_load::check()?;
+            let path = match &options.keep {
+                Some(keep) => keep.clone(),
+                None => {
+                    let error = |error| BenchError::System { path: "a folder".into(), error };
+                    let made = tempfile::tempdir().map_err(error)?;
+                    dir.insert(made).path().to_owned()
+                }
+            };
+            // Jobs of an earlier runner are kept.
+            let count = std::fs::read_dir(&path).map_or(0, Iterator::count);
+            jobs = Some((path, Cell::new(count)));
+        }
+        Ok(Self { options, shelf, yard, area, turn, jobs, _dir: dir })
     }
 
     /// Writes all of the area once.
@@ -141,103 +271,281 @@ impl<'a> Runner<'a> {
         self.yard.rig().fill(&self.yard.aim(self.turn), self.area)
     }
 
-    fn asked(&self) -> Asked {
-        let counts = self.shelf.drives.iter().map(|drive| drive.io_counts());
-        counts.fold(Asked::default(), |sum, own| Asked {
-            reads: sum.reads + own.reads,
-            writes: sum.writes + own.writes,
-        })
+    /// What drives were asked for so far.
+    ///
+    /// # Errors
+    /// When a core is gone.
+    pub fn asked(&self) -> Result<Asked, BenchError> {
+        let guard = self.yard.guard_writes()?;
+        let mut sum = Asked { pages: guard.pages, batches: guard.batches, ..Asked::default() };
+        for drive in &self.shelf.drives {
+            let own = drive.io_counts();
+            sum.reads += own.reads;
+            sum.writes += own.writes;
+            sum.written += own.write_bytes;
+            sum.nand += drive.pace().map_or(0, |pace| pace.nand_bytes());
+        }
+        Ok(sum)
     }
 
-    fn shares(&self, workload: &Workload) -> Vec<Share> {
-        self.yard.rig().shares(workload.shape(self.area, self.options.rate))
+    /// A workload as a load.
+    pub fn load(&self, workload: &Workload) -> Loads {
+        self.loads_of(&workload.name, vec![workload.shape(self.area, self.options.rate)])
+    }
+
+    /// Loads beside each other; `name` is what they are called together.
+    pub fn loads_of(&self, name: &str, shapes: Vec<Shape>) -> Loads {
+        match self.options.load {
+            Loader::Own => {
+                let rig = self.yard.rig();
+                Loads::Own(shapes.into_iter().map(|shape| rig.shares(shape)).collect())
+            }
+            Loader::Fio => {
+                let (name, cores) = (name.to_owned(), self.options.cores);
+                let reached = self.yard.reached();
+                Loads::Fio(FioLoad { name, shapes, reached, cores })
+            }
+        }
+    }
+
+    /// Makes the loads: what they came to, and the machine's CPU time when they began to count and
+    /// when they ended.
+    fn made(&self, loads: &Loads, span: Span, seed: u64) -> Result<(Ran, [Ticks; 2]), BenchError> {
+        let (rig, stop) = (self.yard.rig(), &self.options.stop);
+        let load = match loads {
+            Loads::Own(loads) => {
+                let aim = self.yard.aim(self.turn);
+                return rig.generate_beside(&aim, (loads, seed), span, stop, &Ticks::now);
+            }
+            // An array that was made anew is served elsewhere.
+            Loads::Fio(load) => FioLoad { reached: self.yard.reached(), ..load.clone() },
+        };
+        let (dir, count) = self.jobs.as_ref().expect("fio has a folder");
+        let number = count.replace(count.get() + 1);
+        let first = Ticks::now();
+        let (each, cpu, cores) =
+            rig.beside(|| load.run((dir, number), span.counted, span.interval, stop));
+        let each = each?;
+        let mut tally = Tally::default();
+        each.iter().for_each(|own| tally.add(own));
+        match tally.failed {
+            0 => Ok((Ran { tally, each, cpu, cores }, [first, Ticks::now()])),
+            failed => Err(BenchError::Failed(failed)),
+        }
     }
 
     /// One run of so long.
-    fn run(
-        &self,
-        shares: &[Share],
-        counted: Duration,
-        interval: Duration,
-        seed: u64,
-    ) -> Result<Instance, BenchError> {
-        let span = Span { interval, ..Span::of(counted) };
-        let asked = self.asked();
-        let aim = self.yard.aim(self.turn);
-        let stop = &self.options.stop;
-        let rig = self.yard.rig();
-        let (ran, [before, after]) =
-            rig.generate_beside(&aim, (shares, seed), span, stop, &Ticks::now)?;
-        let busy = after.percent_since(&before);
+    fn run(&self, loads: &Loads, span: Span, seed: u64) -> Result<Instance, BenchError> {
+        let before = self.asked()?;
+        let (ran, [first, last]) = self.made(loads, span, seed)?;
+        let busy = last.percent_since(&first);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let looking: Nanos = Nanos(ran.cores.iter().map(|core| core.looking.0).sum());
-        let looking_percent = looking.0 as f64 * 100.0 / counted.as_nanos() as f64 / cpus;
-        let now = self.asked();
-        let asked = Asked { reads: now.reads - asked.reads, writes: now.writes - asked.writes };
+        let looking_percent = looking.0 as f64 * 100.0 / span.counted.as_nanos() as f64 / cpus;
+        let asked = self.asked()?.since(before);
         let cpu_percent = (busy - looking_percent).max(0.0);
-        Ok(Instance { ran, cpu_percent, looking_percent, asked, is_flagged: false })
+        let (is_whole, is_flagged, is_asked_here) = (true, false, self.yard.is_asked_here());
+        Ok(Instance {
+            ran,
+            cpu_percent,
+            looking_percent,
+            asked,
+            is_asked_here,
+            is_whole,
+            is_flagged,
+        })
     }
 
     /// Runs a workload: until it is steady, and then its instances.
     ///
     /// # Errors
     /// When a request fails, or the run is to end.
-    pub fn course(&self, workload: &Workload) -> Result<Course, BenchError> {
-        let Timing { window, windows: most, counted, instances } = self.options.timing();
-        let shares = self.shares(workload);
+    pub fn course(&mut self, workload: &Workload) -> Result<Course, BenchError> {
+        let loads = self.load(workload);
+        let Timing { window, windows: most, .. } = self.options.timing();
         let (mut windows, mut steadiness) = (Vec::new(), Steadiness::Few);
         while !steadiness.is_steady() && windows.len() < most {
             let seed = 1_000 + windows.len() as u64;
-            windows.push(self.run(&shares, window, window, seed)?.value(workload));
+            let span = Span { interval: window, ..Span::of(window) };
+            windows.push(self.run(&loads, span, seed)?.value(workload));
             steadiness = Steadiness::of(&windows);
         }
-        let interval = interval(counted);
-        let round = |from: u64| -> Result<Vec<Instance>, BenchError> {
-            let seeds = from..from + instances as u64;
-            seeds.map(|seed| self.run(&shares, counted, interval, seed)).collect()
-        };
-        let mut all = round(0)?;
+        Ok(Course { steadiness, windows, ..self.counting(workload, &loads)? })
+    }
+
+    /// Runs a workload's instances.
+    ///
+    /// # Errors
+    /// As [`Runner::course`].
+    pub fn course_at_once(&mut self, workload: &Workload) -> Result<Course, BenchError> {
+        self.counting(workload, &self.load(workload))
+    }
+
+    fn counting(&mut self, workload: &Workload, loads: &Loads) -> Result<Course, BenchError> {
+        let counted = self.options.timing().counted;
+        let span = Span { interval: interval(counted), ..Span::of(counted) };
+        self.instances(workload, |runner, seed| runner.run(loads, span, seed))
+    }
+
+    /// Runs a workload's instances, each on an array of its own, from its creation on.
+    ///
+    /// # Errors
+    /// As [`Runner::course`].
+    pub fn course_from_creation(&mut self, workload: &Workload) -> Result<Course, BenchError> {
+        let loads = self.load(workload);
+        let counted = self.options.timing().counted;
+        let span = Span { warm: Duration::ZERO, counted, interval: interval(counted) };
+        self.instances(workload, |runner, seed| {
+            runner.yard.remake()?;
+            runner.run(&loads, span, seed)
+        })
+    }
+
+    /// Runs a workload's instances in a state that ends by itself.
+    ///
+    /// # Errors
+    /// As [`Runner::course`], and where the state ends too soon.
+    pub fn course_in(
+        &mut self,
+        workload: &Workload,
+        state: &mut dyn Passing,
+    ) -> Result<Course, BenchError> {
+        let loads = self.load(workload);
+        let mut piece = self.first_piece();
+        self.instances(workload, |runner, seed| runner.in_pieces(&loads, &mut piece, state, seed))
+    }
+
+    /// Runs loads beside each other in a state that ends by itself, for one instance.
+    ///
+    /// # Errors
+    /// As [`Runner::course_in`].
+    pub fn loads_in(
+        &mut self,
+        loads: &Loads,
+        state: &mut dyn Passing,
+    ) -> Result<Instance, BenchError> {
+        self.in_pieces(loads, &mut self.first_piece(), state, 0)
+    }
+
+    /// Runs loads beside each other for one instance.
+    ///
+    /// # Errors
+    /// As [`Runner::course`].
+    pub fn loads(&self, loads: &Loads) -> Result<Instance, BenchError> {
+        let counted = self.options.timing().counted;
+        let warm = Span::of(counted).warm.max(self.warm(loads)?);
+        self.run(loads, Span { warm, counted, interval: interval(counted) }, 0)
+    }
+
+    /// Runs loads once, for so long.
+    ///
+    /// # Errors
+    /// As [`Runner::course`].
+    pub fn once(
+        &self,
+        loads: &Loads,
+        counted: Duration,
+        seed: u64,
+    ) -> Result<Instance, BenchError> {
+        self.run(loads, Span { interval: counted, ..Span::of(counted) }, seed)
+    }
+
+    /// How long it takes until loads are answered as fast as they ask: twice what a request takes.
+    fn warm(&self, loads: &Loads) -> Result<Duration, BenchError> {
+        let mut counted = self.options.timing().window;
+        loop {
+            let run = self.run(loads, Span { interval: counted, ..Span::of(counted) }, 0)?;
+            if run.ran.each.iter().all(|own| own.operations() > 0) || counted > LONGEST_WARM {
+                return Ok(Duration::from_nanos(2 * run.ran.tally.times().mean() as u64));
+            }
+            counted *= 2;
+        }
+    }
+
+    fn first_piece(&self) -> Duration {
+        self.options.timing().counted / PIECES
+    }
+
+    fn in_pieces(
+        &mut self,
+        loads: &Loads,
+        piece: &mut Duration,
+        state: &mut dyn Passing,
+        seed: u64,
+    ) -> Result<Instance, BenchError> {
+        let counted = self.options.timing().counted;
+        let mut all: Option<Instance> = None;
+        let (mut is_fresh, mut pieces) = (false, 0);
+        let (mut warm, mut warms) = (Duration::ZERO, 0);
+        state.drop_all();
+        while pieces < MOST_PIECES {
+            if all.as_ref().is_some_and(|own| own.ran.tally.time.0 >= counted.as_nanos() as u64) {
+                break;
+            }
+            if !state.holds(self)? {
+                state.enter(self)?;
+                is_fresh = true;
+            }
+            let span = Span::of(*piece);
+            let span = Span { interval: *piece, warm: warm.max(span.warm), ..span };
+            let run = self.run(loads, span, seed << 16 | pieces as u64)?;
+            // Requests that take long are answered as fast as they come only some time later.
+            let is_any_late = run.ran.each.iter().any(|own| own.operations() == 0);
+            let latency = match is_any_late {
+                true => piece.as_nanos() as f64,
+                false => run.ran.tally.times().mean(),
+            };
+            if 2.0 * latency > span.warm.as_nanos() as f64 && warms < MOST_WARMS {
+                warm = Duration::from_nanos(3 * latency as u64).max(2 * warm);
+                warms += 1;
+                is_fresh = false;
+                continue;
+            }
+            if state.holds(self)? {
+                state.keep();
+                pieces += 1;
+                is_fresh = false;
+                match &mut all {
+                    Some(all) => all.then(&run),
+                    None => all = Some(run),
+                }
+            } else if is_fresh {
+                *piece /= 2;
+                (all, pieces) = (None, 0);
+                state.drop_all();
+                if *piece < SHORTEST {
+                    return Err(BenchError::Refused(
+                        "the array is in this state for too short a time to measure anything: \
+                         give a larger --area"
+                            .to_owned(),
+                    ));
+                }
+            }
+        }
+        let mut all = all.expect("there is a piece");
+        all.is_whole = all.ran.tally.time.0 >= counted.as_nanos() as u64;
+        Ok(all)
+    }
+
+    /// Instances, and once more as many if they vary.
+    fn instances(
+        &mut self,
+        workload: &Workload,
+        mut one: impl FnMut(&mut Self, u64) -> Result<Instance, BenchError>,
+    ) -> Result<Course, BenchError> {
+        let count = self.options.timing().instances;
+        let mut all: Vec<Instance> = Vec::new();
+        for seed in 0..count as u64 {
+            all.push(one(self, seed)?);
+        }
         let (between, within) = variation(&all, workload);
         if between > VARIES || within > VARIES {
             all.iter_mut().for_each(|own| own.is_flagged = true);
-            all.extend(round(instances as u64)?);
-        }
-        let workload = workload.clone();
-        Ok(Course { workload, steadiness, windows, all, counted: instances, interval })
-    }
-
-    /// Runs a workload only while a drive is being filled: an instance in which that ends is thrown
-    /// away, and takes half as long when it is run again beside the next rebuild. There are no
-    /// windows: a rebuild's time is too short for them.
-    ///
-    /// # Errors
-    /// When a request fails, the run is to end, or a rebuild is over too soon.
-    pub fn course_in_rebuild(&self, workload: &Workload) -> Result<Course, BenchError> {
-        let Timing { mut counted, instances, .. } = self.options.timing();
-        let shares = self.shares(workload);
-        let mut all: Vec<Instance> = Vec::new();
-        while all.len() < instances {
-            if !self.yard.is_rebuilding()? {
-                self.yard.begin_rebuild()?;
-            }
-            let run = self.run(&shares, counted, counted / 10, all.len() as u64)?;
-            if self.yard.is_rebuilding()? {
-                all.push(run);
-            } else {
-                counted /= 2;
-                // Shorter ones are of the same length.
-                all.clear();
-            }
-            if counted < SHORTEST {
-                return Err(BenchError::Refused(
-                    "the drives are filled too soon to measure anything beside: give a larger \
-                     --area"
-                        .to_owned(),
-                ));
+            for seed in count as u64..2 * count as u64 {
+                all.push(one(self, seed)?);
             }
         }
-        let (workload, interval) = (workload.clone(), counted / 10);
-        let (steadiness, windows) = (Steadiness::Few, Vec::new());
-        Ok(Course { workload, steadiness, windows, all, counted: instances, interval })
+        let (workload, steadiness, windows) = (workload.clone(), Steadiness::Few, Vec::new());
+        Ok(Course { workload, steadiness, windows, all, counted: count })
     }
 }

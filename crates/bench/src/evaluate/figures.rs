@@ -1,6 +1,10 @@
 //! Courses as results: `STATE-WORKLOAD` and its aspects, `STATE-WORKLOAD-ASPECT`.
 //!
 //! A result is the mean of the instances, with the smallest and the largest.
+//!
+//! A ratio counts only if drives were asked for what the plan asks for: more may be the cost of
+//! something that is not meant to be measured, and less may be answered by nobody's drive. Where it
+//! does not count its goal is not met, and a note says why.
 
 use super::course::{Course, Instance, VARIES};
 use crate::report::{Goal, Report, Run};
@@ -16,6 +20,16 @@ pub struct Against {
     pub bound: Option<f64>,
     /// What `of-bound` should reach.
     pub goal: Option<f64>,
+    /// Reads and writes of drives for one request, by an independent count.
+    pub plan: Option<(f64, f64)>,
+}
+
+/// How far what drives are asked for may be from the plan, in parts of it.
+const OFF_PLAN: f64 = 0.02;
+
+/// Whether `asked` is what was planned.
+fn is_planned(asked: f64, plan: f64) -> bool {
+    (asked - plan).abs() <= OFF_PLAN * if plan > 0.0 { plan } else { 1.0 }
 }
 
 /// The mean of these with the smallest and the largest.
@@ -50,20 +64,48 @@ pub fn add(report: &mut Report, state: &str, course: &Course, against: Against) 
     one("looking-percent", "%", each(&|own| own.looking_percent), None);
     let per_cpu = |own: &Instance| own.value(&course.workload) / factor / own.cpu_percent;
     one("per-cpu-percent", unit, each(&per_cpu), None);
+    let asked = |of: fn(&Instance) -> u64| {
+        move |own: &Instance| of(own) as f64 / own.ran.tally.made.max(1) as f64
+    };
+    let (reads, writes) = (asked(|own| own.asked.reads), asked(|own| own.asked.own_writes()));
+    let plan = against.plan.filter(|_| course.instances().iter().all(|own| own.is_asked_here));
+    let counts = plan.is_none_or(|(plan_reads, plan_writes)| {
+        is_planned(course.mean(reads), plan_reads) && is_planned(course.mean(writes), plan_writes)
+    });
     if let Some(baseline) = against.baseline {
         let ratios: Vec<f64> = values.iter().map(|value| value / baseline).collect();
         one("to-baseline", "ratio", spread(&ratios), None);
         if let Some(bound) = against.bound {
             let of_bound: Vec<f64> = ratios.iter().map(|ratio| ratio / bound).collect();
-            one("of-bound", "ratio", spread(&of_bound), against.goal.map(Goal::AtLeast));
+            let is_whole = course.instances().iter().all(|own| own.is_whole);
+            let goal = against.goal.filter(|_| is_whole).map(Goal::AtLeast);
+            one("of-bound", "ratio", spread(&of_bound), goal);
         }
     }
-    let asked =
-        |of: fn(&Instance) -> u64| each(&|own| of(own) as f64 / own.ran.tally.made.max(1) as f64);
-    one("drive-reads", "requests", asked(|own| own.asked.reads), None);
-    one("drive-writes", "requests", asked(|own| own.asked.writes), None);
+    if course.instances().iter().all(|own| own.is_asked_here) {
+        one("drive-reads", "requests", each(&reads), None);
+        one("drive-writes", "requests", each(&writes), None);
+        one("drive-pages", "requests", each(&asked(|own| own.asked.pages)), None);
+        one("drive-batches", "requests", each(&asked(|own| own.asked.batches)), None);
+    }
+    if let Some(plan) = plan.filter(|_| !counts && against.baseline.is_some()) {
+        does_not_count(report, &name, (course.mean(reads), course.mean(writes)), plan);
+    }
     notes(report, &name, course, (between, within));
     runs(report, &name, course);
+}
+
+/// Says that a workload's ratios do not count.
+fn does_not_count(report: &mut Report, name: &str, asked: (f64, f64), plan: (f64, f64)) {
+    let ratios = ["to-baseline", "of-bound"].map(|aspect| format!("{name}-{aspect}"));
+    for result in report.results.iter_mut().filter(|own| ratios.contains(&own.name)) {
+        result.met = result.met.map(|_| false);
+    }
+    report.notes.push(format!(
+        "{name}: its ratios do not count: for each request drives were asked for {:.3} reads and \
+         {:.3} writes, and the plan is {:.3} and {:.3}",
+        asked.0, asked.1, plan.0, plan.1
+    ));
 }
 
 /// Says what a reader should doubt.
@@ -78,6 +120,13 @@ fn notes(report: &mut Report, name: &str, course: &Course, (between, within): (f
             ),
         };
         report.notes.push(format!("{name} was not steady: {how}"));
+    }
+    if let Some(short) = course.instances().iter().find(|own| !own.is_whole) {
+        let seconds = short.ran.tally.time.0 as f64 / 1e9;
+        report.notes.push(format!(
+            "{name} was measured for {seconds:.2} s only: the array is in this state for too short \
+             a time"
+        ));
     }
     if course.all.len() > course.counted {
         let again = if between > VARIES || within > VARIES { ", and so did they" } else { "" };
@@ -96,8 +145,37 @@ fn runs(report: &mut Report, name: &str, course: &Course) {
             instance: number + 1,
             counts: number >= first,
             flagged: instance.is_flagged,
-            interval_seconds: course.interval.as_secs_f64(),
+            interval_seconds: instance.interval().as_secs_f64(),
             series: instance.ran.tally.series.clone(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_counts_only_if_drives_do_what_is_planned() {
+        for (asked, plan, is_it) in [
+            (2.0, 2.0, true),
+            (2.039, 2.0, true),
+            (2.05, 2.0, false),
+            (1.95, 2.0, false),
+            (0.01, 0.0, true),
+            (0.03, 0.0, false),
+            (0.5, 0.0, false),
+        ] {
+            assert_eq!(is_planned(asked, plan), is_it, "{asked} of {plan}");
+        }
+        let mut report = Report::new("", "");
+        let one = Spread::of([1.0]);
+        report.add("nominal-x-of-bound", "ratio", one, Some(Goal::AtLeast(0.5)));
+        report.add("nominal-x-to-baseline", "ratio", one, None);
+        report.add("nominal-y-of-bound", "ratio", one, Some(Goal::AtLeast(0.5)));
+        does_not_count(&mut report, "nominal-x", (1.0, 0.5), (1.0, 1.0));
+        let met: Vec<_> = report.results.iter().map(|own| own.met).collect();
+        assert_eq!(met, [Some(false), None, Some(true)]);
+        assert!(report.notes[0].contains("1.000 reads and 0.500 writes"), "{}", report.notes[0]);
     }
 }

@@ -4,9 +4,11 @@
 //! - [`options`]: what is asked for. [`shelf`]: the drives; nothing on them goes that is not named.
 //! - [`yard`]: cores, and an array on them. [`course`]: one workload in one state, until it is
 //!   steady and then in instances. [`cpu`]: the machine's CPU time.
-//! - [`figures`]: results and their aspects. [`setup`]: what was measured, as a table.
-//!   [`published`]: what documents say, from one file.
-//! - [`spec_sheet`], [`sweep`]: the procedures of `palisade bench spec-sheet` and `sweep`.
+//! - [`figures`]: results and their aspects; `judge`: what they are compared with. [`setup`]: what
+//!   is measured, and in which order, as tables. [`published`]: what documents say, from one file.
+//! - `versus`: the generator beside fio. `states`: those of an array that end by themselves.
+//! - [`spec_sheet`], [`life_cycle`], [`rebuild`], [`sweep`]: the procedures of `palisade bench
+//!   spec-sheet`, `life-cycle`, `rebuild` and `sweep`.
 //!
 //! Invariants
 //! - What it makes on drives is wiped in the end, however that comes, unless the process is killed.
@@ -15,12 +17,17 @@
 pub mod course;
 pub mod cpu;
 pub mod figures;
+mod judge;
+pub mod life_cycle;
 pub mod options;
 pub mod published;
+pub mod rebuild;
 pub mod setup;
 pub mod shelf;
 pub mod spec_sheet;
+mod states;
 pub mod sweep;
+mod versus;
 pub mod yard;
 
 use crate::error::BenchError;
@@ -74,6 +81,9 @@ fn shelf_for(options: &Options, data: usize, progress: &dyn Fn(&str)) -> Result<
     let Source::Model { model, count, .. } = options.source else {
         return Shelf::open(options, data, |_| Ok(0.0));
     };
+    if options.dry_run {
+        return Shelf::open(options, data, |_| Ok(0.0));
+    }
     // Small drives are as busy as large ones.
     let busy = |slower: u32| -> Result<f64, BenchError> {
         progress(&format!("watching the cores at the scale {}", Scale::Part(slower)));

@@ -83,6 +83,36 @@ impl fmt::Display for Profile {
     }
 }
 
+/// Who makes the loads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loader {
+    /// Our generator.
+    Own,
+    /// fio: bare drives by their paths, arrays by NBD.
+    Fio,
+}
+
+impl FromStr for Loader {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "own" => Ok(Self::Own),
+            "fio" => Ok(Self::Fio),
+            _ => Err("use own or fio".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Loader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "own",
+            Self::Fio => "fio",
+        })
+    }
+}
+
 /// How a workload's runs are timed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Timing {
@@ -123,6 +153,12 @@ pub struct Options {
     pub area: Option<u64>,
     /// Requests a second of open loads.
     pub rate: Option<f64>,
+    /// Who makes the loads.
+    pub load: Loader,
+    /// Where fio's job files and reports are kept.
+    pub keep: Option<PathBuf>,
+    /// Only says what would be done.
+    pub dry_run: bool,
     /// Set when somebody wants it to end.
     pub stop: Arc<AtomicBool>,
 }
@@ -143,6 +179,9 @@ impl Options {
             seconds: None,
             area: None,
             rate: None,
+            load: Loader::Own,
+            keep: None,
+            dry_run: false,
             stop: Arc::default(),
         }
     }
@@ -152,7 +191,7 @@ impl Options {
         let millis = Duration::from_millis;
         let (window, windows, counted) = match self.profile {
             Profile::Paper => (millis(60_000), 60, millis(1_200_000)),
-            Profile::Short => (millis(1_000), 12, millis(8_000)),
+            Profile::Short => (millis(1_000), 10, millis(6_000)),
             Profile::Quick => (millis(150), 8, millis(400)),
         };
         let counted = self.seconds.unwrap_or(counted);
@@ -163,10 +202,10 @@ impl Options {
     pub fn area(&self) -> u64 {
         let in_memory = matches!(self.source, Source::Model { .. } | Source::Memory { .. });
         self.area.unwrap_or(match self.profile {
-            _ if in_memory => GIB,
+            Profile::Quick => GIB,
+            _ if in_memory => 2 * GIB,
             Profile::Paper => u64::MAX,
             Profile::Short => 16 * GIB,
-            Profile::Quick => GIB,
         })
     }
 
@@ -191,7 +230,22 @@ impl Options {
         self.check_rest()
     }
 
+    /// Refuses a device of which no array is made.
+    ///
+    /// # Errors
+    /// `Refused`, with what to do.
+    pub fn check_array(&self, what: &str) -> Result<(), BenchError> {
+        match self.source {
+            Source::Device(_) => Err(BenchError::Refused(format!(
+                "bench {what} makes an array: give it --drives, --model or --memory, and a \
+                 --device to bench spec-sheet or sweep"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     fn check_rest(&self) -> Result<(), BenchError> {
+        let in_process = matches!(self.source, Source::Model { .. } | Source::Memory { .. });
         let is_area = |area: u64| area >= 64 * MIB && area.is_multiple_of(BLOCK as u64);
         let problem = if self.instances == 0 || self.timing().counted.is_zero() {
             "at least one instance of some time is needed"
@@ -203,6 +257,11 @@ impl Options {
             "give an --area of at least 64 MiB and of whole blocks of 4 KiB"
         } else if self.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
             "--rate is a number of requests a second"
+        } else if self.load == Loader::Fio && in_process {
+            "fio does not reach drives that live in this process: give --drives or --device, or \
+             leave --load out"
+        } else if self.load == Loader::Own && self.keep.is_some() {
+            "--keep keeps fio's job files: give --load fio, too"
         } else {
             return Ok(());
         };
@@ -226,6 +285,8 @@ mod tests {
             Options { area: Some(4096), ..usual.clone() },
             Options { area: Some(GIB + 512), ..usual.clone() },
             Options { rate: Some(0.0), ..usual.clone() },
+            Options { load: Loader::Fio, ..usual.clone() },
+            Options { keep: Some("/tmp".into()), ..usual.clone() },
             Options { source: Source::Drives(Vec::new()), ..usual.clone() },
             Options { source: Source::Memory { bytes: GIB, count: 65 }, ..usual.clone() },
         ];

@@ -5,16 +5,21 @@
 //! as long as it is being filled.
 
 use super::course::{Course, Runner};
-use super::figures::{self, Against};
+use super::figures;
+use super::judge::{self, BASELINE, DEVICE_REBUILD, NOMINAL};
 use super::options::Options;
 use super::published::Published;
+use super::setup::{self, How, Step};
 use super::shelf::Shelf;
+use super::states::Rebuilding;
 use super::yard::Yard;
-use super::{data_strips, group, setup};
+use super::{data_strips, group, versus};
 use crate::error::BenchError;
-use crate::report::{Cell, Report, Table};
-use pace::bound::{self, Drives, State, Work};
+use crate::report::{Report, Table};
 use workload::{Workload, workloads};
+
+/// The workload that is measured beside a rebuild.
+const IN_REBUILD: &str = "4k-random-read";
 
 /// The largest requests, of the sheet's sequential rows.
 const LARGEST: usize = 512 << 10;
@@ -28,24 +33,18 @@ fn more() -> Vec<Workload> {
     ]
 }
 
-/// The bound of a workload, as a part of what the bare drives give, where their model is known.
-fn bound_of(options: &Options, shelf: &Shelf, state: State, workload: &Workload) -> Option<f64> {
-    let (model, slower) = shelf.model?;
-    let count = shelf.drives.len();
-    let drives = Drives { model, slower: slower.into(), count: count as u32 };
-    let Workload { reads, bytes, .. } = *workload;
-    let strip = options.strip.into();
-    let work = Work::of(workload.is_sequential(), reads, bytes as u64, strip);
-    let group = group(options, count).ok()?;
-    Some(drives.bound(group, state, work) / drives.baseline(work))
-}
-
-/// The goal of a workload, of its bound, where this is what goals are for.
-fn goal(options: &Options, shelf: &Shelf, workload: &Workload) -> Option<f64> {
-    let is_meant = options.is_whole()
-        && shelf.model.is_some_and(|(model, _)| model.name == "sn840")
-        && (options.level, shelf.drives.len()) == (layout::Level::Raid5, 8);
-    bound::goal(State::Nominal, &workload.name).filter(|_| is_meant)
+/// What is done, in order.
+fn steps(all: &[Workload], is_device: bool, has_parity: bool) -> Vec<Step> {
+    let mut steps = vec![Step::prepare(BASELINE, "the bare drives are filled")];
+    steps.extend(all.iter().map(|own| Step::run(BASELINE, own, How::Steady)));
+    if is_device {
+        return steps;
+    }
+    steps.push(Step::prepare(NOMINAL, "an array is made and filled"));
+    steps.extend(all.iter().map(|own| Step::run(NOMINAL, own, How::Steady)));
+    let read = all.iter().filter(|own| has_parity && own.name == IN_REBUILD);
+    steps.extend(read.map(|own| Step::run(DEVICE_REBUILD, own, How::InPieces)));
+    steps
 }
 
 /// Carries the procedure out.
@@ -61,47 +60,35 @@ pub fn bench_spec_sheet(
     options.check()?;
     let mut report = Report::new(version, command);
     let shelf = super::shelf_for(options, data_strips(options)?, progress)?;
-    setup::tell(&mut report, options, &shelf);
+    let has_parity = !shelf.is_device && group(options, shelf.drives.len())?.parities > 0;
     let all: Vec<Workload> = workloads(options.mix).into_iter().chain(more()).collect();
-    let mut baseline = Vec::new();
-    {
-        progress("filling the bare drives");
-        let yard = Yard::bare(options, &shelf)?;
-        let runner = Runner::new(options, &shelf, &yard, LARGEST);
-        runner.fill()?;
-        for workload in &all {
-            progress(&format!("baseline-{}", workload.name));
-            let course = runner.course(workload)?;
-            figures::add(&mut report, "baseline", &course, Against::default());
-            baseline.push(course.mean(|own| own.value(workload)));
-        }
+    setup::tell(&mut report, options, &shelf, &steps(&all, shelf.is_device, has_parity));
+    if options.dry_run {
+        return Ok(report);
     }
+    let baseline = baseline(&mut report, (options, &shelf), &all, LARGEST, progress)?;
     if shelf.is_device {
         return Ok(report);
     }
     progress("making and filling an array");
-    let yard = Yard::make(options, &shelf)?;
-    let runner = Runner::new(options, &shelf, &yard, LARGEST);
+    let mut runner = Runner::new(options, &shelf, Yard::make(options, &shelf)?, LARGEST)?;
     runner.fill()?;
     let mut nominal = Vec::new();
-    for (workload, baseline) in all.iter().zip(&baseline) {
-        progress(&format!("nominal-{}", workload.name));
+    for (workload, bare) in all.iter().zip(&baseline) {
+        progress(&format!("{NOMINAL}-{}", workload.name));
         let course = runner.course(workload)?;
-        let bound = bound_of(options, &shelf, State::Nominal, workload);
-        let goal = goal(options, &shelf, workload);
-        let against = Against { baseline: Some(*baseline), bound, goal };
-        figures::add(&mut report, "nominal", &course, against);
+        let against = judge::against(options, &shelf, NOMINAL, workload, bare.value());
+        figures::add(&mut report, NOMINAL, &course, against);
         nominal.push(course);
     }
     report.tables.push(beside("random", "Figure 8", &baseline, &nominal));
     report.tables.push(beside("sequential", "Figure 9", &baseline, &nominal));
-    let has_parity = group(options, shelf.drives.len())?.parities > 0;
-    let read = all.iter().zip(&baseline).find(|(own, _)| own.name == "4k-random-read");
-    if let Some((workload, baseline)) = read.filter(|_| has_parity) {
-        progress("device-rebuild-4k-random-read");
-        let mut course = runner.course_in_rebuild(workload)?;
-        let against = Against { baseline: Some(*baseline), ..Against::default() };
-        figures::add(&mut report, "device-rebuild", &course, against);
+    let read = all.iter().zip(&baseline).find(|(own, _)| own.name == IN_REBUILD);
+    if let Some((workload, bare)) = read.filter(|_| has_parity) {
+        progress(&format!("{DEVICE_REBUILD}-{}", workload.name));
+        let mut course = runner.course_in(workload, &mut Rebuilding::default())?;
+        let against = judge::against(options, &shelf, DEVICE_REBUILD, workload, bare.value());
+        figures::add(&mut report, DEVICE_REBUILD, &course, against);
         course.workload.name.push_str("-in-rebuild");
         nominal.push(course);
     }
@@ -109,17 +96,33 @@ pub fn bench_spec_sheet(
     Ok(report)
 }
 
-/// The unit of a workload's value in tables, and what that is of the value.
-fn unit(workload: &Workload) -> (&'static str, f64) {
-    if workload.is_sequential() { ("GB/s", 1e9) } else { ("MIOPS", 1e6) }
-}
-
-fn number(value: Option<f64>) -> Cell {
-    value.map_or(Cell::Nothing(()), Cell::Number)
+/// Fills the bare drives and runs all workloads on them.
+///
+/// # Errors
+/// When a request fails, or the run is to end.
+pub(super) fn baseline(
+    report: &mut Report,
+    (options, shelf): (&Options, &Shelf),
+    all: &[Workload],
+    largest: usize,
+    progress: &dyn Fn(&str),
+) -> Result<Vec<Course>, BenchError> {
+    progress("filling the bare drives");
+    let mut runner = Runner::new(options, shelf, Yard::bare(options, shelf)?, largest)?;
+    runner.fill()?;
+    let mut courses = Vec::new();
+    for workload in all {
+        progress(&format!("{BASELINE}-{}", workload.name));
+        let course = runner.course(workload)?;
+        figures::add(report, BASELINE, &course, judge::bare(workload));
+        courses.push(course);
+    }
+    versus::against_fio(report, &runner, progress)?;
+    Ok(courses)
 }
 
 /// The bare drives and the array, beside what a figure of the white paper has.
-fn beside(name: &str, figure: &str, baseline: &[f64], nominal: &[Course]) -> Table {
+fn beside(name: &str, figure: &str, baseline: &[Course], nominal: &[Course]) -> Table {
     let published = Published::all();
     let columns = [
         "workload",
@@ -133,36 +136,32 @@ fn beside(name: &str, figure: &str, baseline: &[f64], nominal: &[Course]) -> Tab
         "CPU product",
         "to its baseline",
     ];
-    let is_of = |course: &&(&Course, &f64)| {
+    let is_of = |course: &&(&Course, &Course)| {
         published.find(figure, &course.0.workload.name, "baseline").is_some()
     };
-    let pairs: Vec<(&Course, &f64)> = nominal.iter().zip(baseline).collect();
-    let row = |(course, baseline): &(&Course, &f64)| {
+    let pairs: Vec<(&Course, &Course)> = nominal.iter().zip(baseline).collect();
+    let row = |(course, bare): &(&Course, &Course)| {
         let workload = &course.workload;
-        let (unit, factor) = unit(workload);
-        let ours = course.mean(|own| own.value(workload));
+        let (unit, factor) = workload.unit();
+        let (ours, bare) = (course.value(), bare.value());
         let told = |side| published.find(figure, &workload.name, side).map(|own| own.value);
         let ratio = |side| Some(told(side)? / told("baseline")?);
         vec![
-            Cell::Text(workload.name.clone()),
-            Cell::Text(unit.to_owned()),
-            Cell::Number(*baseline / factor),
-            Cell::Number(ours / factor),
-            Cell::Number(ours / *baseline),
-            number(told("baseline")),
-            number(told("SupremeRAID")),
-            number(ratio("SupremeRAID")),
-            number(told("CPU product")),
-            number(ratio("CPU product")),
+            workload.name.clone().into(),
+            unit.to_owned().into(),
+            (bare / factor).into(),
+            (ours / factor).into(),
+            (ours / bare).into(),
+            told("baseline").into(),
+            told("SupremeRAID").into(),
+            ratio("SupremeRAID").into(),
+            told("CPU product").into(),
+            ratio("CPU product").into(),
         ]
     };
-    Table {
-        name: name.to_owned(),
-        title: "bare drives and an array, beside what was published".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: pairs.iter().filter(is_of).map(row).collect(),
-        source: published.source("W", figure),
-    }
+    let rows = pairs.iter().filter(is_of).map(row).collect();
+    let title = "bare drives and an array, beside what was published";
+    setup::table(name, title, &columns, rows, published.source("W", figure))
 }
 
 /// A product's sheet: the array, and each of its drives.
@@ -182,25 +181,20 @@ fn sheet(nominal: &[Course], drives: usize) -> Table {
     let rows = nominal.iter().filter_map(|course| {
         let workload = &course.workload;
         let told = published.find(figure, &workload.name, "array")?;
-        let (unit, factor) = unit(workload);
-        let ours = course.mean(|own| own.value(workload)) / factor;
+        let (unit, factor) = workload.unit();
+        let ours = course.value() / factor;
         let their_drives = told.drives.map(f64::from);
         Some(vec![
-            Cell::Text(workload.name.clone()),
-            Cell::Text(unit.to_owned()),
-            Cell::Number(ours),
-            Cell::Number(drives as f64),
-            Cell::Number(ours / drives as f64),
-            Cell::Number(told.value),
-            number(their_drives),
-            number(their_drives.map(|drives| told.value / drives)),
+            workload.name.clone().into(),
+            unit.to_owned().into(),
+            ours.into(),
+            drives.into(),
+            (ours / drives as f64).into(),
+            told.value.into(),
+            their_drives.into(),
+            their_drives.map(|drives| told.value / drives).into(),
         ])
     });
-    Table {
-        name: "product-sheet".to_owned(),
-        title: "an array, and each of its drives".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-        source: published.source("W", figure),
-    }
+    let title = "an array, and each of its drives";
+    setup::table("product-sheet", title, &columns, rows.collect(), published.source("W", figure))
 }

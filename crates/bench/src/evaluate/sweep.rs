@@ -7,8 +7,9 @@ use super::course::{Course, Runner};
 use super::figures::{self, Against};
 use super::options::Options;
 use super::published::Published;
+use super::setup::{self, How, Step};
 use super::yard::Yard;
-use super::{data_strips, setup, shelf_for};
+use super::{data_strips, shelf_for};
 use crate::error::BenchError;
 use crate::report::{Cell, Report, Table};
 use units::{KIB, MIB, format_size};
@@ -61,7 +62,23 @@ impl Pattern {
     }
 }
 
+/// Whether as much may be under way.
+fn fits(workload: &Workload) -> bool {
+    workload.jobs * workload.depth * workload.bytes <= MOST_UNDER_WAY
+}
+
 impl Sweep {
+    /// All patterns and their workloads, those of the smallest requests first.
+    fn plan(&self, mix: u8) -> Vec<(Pattern, Vec<Workload>)> {
+        let mut blocks = self.blocks.clone();
+        blocks.sort_unstable();
+        let each = |pattern: Pattern| {
+            let workloads = self.pairs.iter().map(|pair| pattern.workload(*pair)).collect();
+            (pattern, workloads)
+        };
+        blocks.iter().flat_map(|block| patterns(*block, mix)).map(each).collect()
+    }
+
     fn check(&self) -> Result<usize, BenchError> {
         let fine = |block: &u64| block.is_power_of_two() && (4 * KIB..=16 * MIB).contains(block);
         let largest = self.blocks.iter().copied().max().unwrap_or(0);
@@ -93,27 +110,31 @@ pub fn bench_sweep(
     let mut report = Report::new(version, command);
     let data = if is_one { 1 } else { data_strips(options)? };
     let shelf = shelf_for(options, data, progress)?;
-    setup::tell(&mut report, options, &shelf);
-    let yard = match is_one {
-        true => Yard::bare(options, &shelf)?,
-        false => Yard::make(options, &shelf)?,
-    };
     let state = match (is_one, shelf.is_device) {
         (true, true) => "remote",
         (true, false) => "single-drive",
         (false, _) => "local",
     };
+    let plan = sweep.plan(options.mix);
+    let mut steps = vec![Step::prepare(state, "what is measured is filled")];
+    let each = plan.iter().flat_map(|(_, own)| own).filter(|own| fits(own));
+    steps.extend(each.map(|own| Step::run(state, own, How::Steady)));
+    setup::tell(&mut report, options, &shelf, &steps);
+    if options.dry_run {
+        return Ok(report);
+    }
+    let yard = match is_one {
+        true => Yard::bare(options, &shelf)?,
+        false => Yard::make(options, &shelf)?,
+    };
     progress("filling");
-    let runner = Runner::new(options, &shelf, &yard, largest);
+    let mut runner = Runner::new(options, &shelf, yard, largest)?;
     runner.fill()?;
-    let mut blocks = sweep.blocks.clone();
-    blocks.sort_unstable();
     let mut all: Vec<(Pattern, Vec<Course>)> = Vec::new();
-    for pattern in blocks.iter().flat_map(|block| patterns(*block, options.mix)) {
+    for (pattern, workloads) in plan {
         let mut courses = Vec::new();
-        for pair in &sweep.pairs {
-            let workload = pattern.workload(*pair);
-            if workload.jobs * workload.depth * workload.bytes > MOST_UNDER_WAY {
+        for workload in &workloads {
+            if !fits(workload) {
                 let most = format_size(MOST_UNDER_WAY as u64);
                 report.notes.push(format!(
                     "{state}-{} was left out: more than {most} would be under way",
@@ -122,7 +143,7 @@ pub fn bench_sweep(
                 continue;
             }
             progress(&format!("{state}-{}", workload.name));
-            let course = runner.course(&workload)?;
+            let course = runner.course(workload)?;
             figures::add(&mut report, state, &course, Against::default());
             courses.push(course);
         }
@@ -131,38 +152,58 @@ pub fn bench_sweep(
     report.tables.extend(warm_up(&all));
     if is_one && !shelf.is_device {
         let courses = all.iter().flat_map(|(_, courses)| courses);
-        report.tables.push(table("single-drive", courses));
+        report.tables.push(table("single-drive", SINGLE, courses));
     } else {
         let named = |(pattern, courses): &(Pattern, Vec<Course>)| {
-            table(&format!("{state}-{}", pattern.name), courses.iter())
+            table(&format!("{state}-{}", pattern.name), LOCAL, courses.iter())
         };
         report.tables.extend(all.iter().map(named));
     }
     Ok(report)
 }
 
-fn table<'a>(name: &str, courses: impl Iterator<Item = &'a Course>) -> Table {
-    let columns = ["pattern", "jobs", "depth", "IOPS", "MiB/s", "latency, ms", "CPU, %"];
+/// A table's document: its figure's name, and whose figures stand beside ours.
+type Beside = (&'static str, &'static [&'static str]);
+
+const SINGLE: Beside = ("single drive", &[""]);
+const LOCAL: Beside = ("local 4k random read", &["md ", "SupremeRAID "]);
+
+fn table<'a>(
+    name: &str,
+    (figure, sides): Beside,
+    courses: impl Iterator<Item = &'a Course>,
+) -> Table {
+    let published = Published::all();
+    let own = ["pattern", "jobs", "depth", "IOPS", "MiB/s", "latency, ms", "CPU, %"];
+    let mut columns: Vec<String> = own.map(str::to_owned).to_vec();
+    let theirs = sides.iter().flat_map(|side| {
+        ["IOPS", "MiB/s", "latency, ms", "CPU, %"].map(|what| format!("{side}{what}"))
+    });
+    let is_told = |side: &String| {
+        published.figures.iter().any(|own| own.figure == figure && own.side == *side)
+    };
+    let theirs: Vec<String> = theirs.filter(is_told).collect();
+    columns.extend(theirs.iter().map(|side| format!("published: {side}")));
     let row = |course: &Course| {
         let Workload { name, jobs, depth, .. } = &course.workload;
         let mean = |of: fn(&super::course::Instance) -> f64| Cell::Number(course.mean(of));
-        vec![
+        let mut row = vec![
             Cell::Text(name.clone()),
-            Cell::Number(*jobs as f64),
-            Cell::Number(*depth as f64),
+            Cell::from(*jobs),
+            Cell::from(*depth),
             mean(|own| own.ran.tally.rate()),
             mean(|own| own.ran.tally.bandwidth() / MIB as f64),
             mean(|own| own.ran.tally.times().mean() / 1e6),
             mean(|own| own.cpu_percent),
-        ]
+        ];
+        let told = |side: &String| published.find(figure, name, side).map(|own| own.value);
+        row.extend(theirs.iter().map(|side| Cell::from(told(side))));
+        row
     };
-    Table {
-        name: name.to_owned(),
-        title: "each number of jobs and depth".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: courses.map(row).collect(),
-        source: Published::all().source("S", "tables of patterns"),
-    }
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let rows = courses.map(row).collect();
+    let source = published.source("S", "tables of patterns");
+    setup::table(name, "each number of jobs and depth", &columns, rows, source)
 }
 
 /// The windows of the first writes, until they were steady.

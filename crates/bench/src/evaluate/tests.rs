@@ -1,12 +1,15 @@
 //! Whole procedures, small.
 
 use super::course::Runner;
-use super::options::{Options, Profile, Source};
+use super::life_cycle::bench_life_cycle;
+use super::options::{Loader, Options, Profile, Source};
+use super::rebuild::bench_rebuild;
 use super::shelf::Shelf;
 use super::spec_sheet::bench_spec_sheet;
 use super::sweep::{Sweep, bench_sweep};
 use super::yard::Yard;
 use crate::error::BenchError;
+use crate::report::{Cell, Report};
 use crate::scale::Scale;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -17,24 +20,34 @@ fn small(source: Source) -> Options {
     Options {
         profile: Profile::Quick,
         instances: 2,
-        seconds: Some(Duration::from_millis(80)),
+        seconds: Some(Duration::from_millis(40)),
         area: Some(64 * MIB),
         ..Options::new(source)
     }
 }
 
+/// Each table has rows of as many cells as it has columns, and a source.
+fn are_whole(report: &Report) {
+    for table in &report.tables {
+        assert!(!table.rows.is_empty() && !table.source.is_empty(), "{}", table.name);
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
+    }
+}
+
+fn value(report: &Report, name: &str) -> f64 {
+    let found = report.results.iter().find(|own| own.name == name);
+    found.unwrap_or_else(|| panic!("{name} is missing: {:?}", report.missing)).value
+}
+
 fn paced() -> Source {
     let model = pace::by_name("sn840").expect("is there");
-    Source::Model { model, count: 8, scale: Scale::Part(16) }
+    Source::Model { model, count: 8, scale: Scale::Part(2) }
 }
 
 #[test]
 fn a_sheet_has_all_its_figures_and_tables() {
     let report = bench_spec_sheet(&small(paced()), "1.2.3", "palisade bench", &|_| ()).unwrap();
-    let named = |name: &str| {
-        let found = report.results.iter().find(|own| own.name == name);
-        found.unwrap_or_else(|| panic!("{name} is missing: {:?}", report.missing)).value
-    };
+    let named = |name: &str| value(&report, name);
     for state in ["baseline", "nominal"] {
         for workload in ["4k-random-read", "4k-random-mixed", "4k-random-write"] {
             for aspect in ["", "-latency-us", "-p50-us", "-p99-us", "-p999-us", "-max-us", "-cov"] {
@@ -51,19 +64,187 @@ fn a_sheet_has_all_its_figures_and_tables() {
     assert!((reads - 1.0).abs() < 0.001, "{reads}");
     let writes = named("nominal-4k-random-write-drive-writes");
     assert!((1.0..2.6).contains(&writes), "{writes}");
+    assert!(named("nominal-4k-random-write-drive-pages") > 0.0);
     assert!(named("nominal-4k-random-read-of-bound") > 0.0);
     assert!(named("device-rebuild-4k-random-read") > 0.0);
     let sheet = report.tables.last().expect("there are tables");
     assert!(sheet.rows.iter().any(|row| row[0] == "4k-random-read-in-rebuild".to_owned().into()));
     assert!(report.results.iter().all(|own| own.goal.is_none()), "a quick run judges nothing");
     let tables: Vec<&str> = report.tables.iter().map(|own| own.name.as_str()).collect();
-    assert_eq!(tables, ["setup", "random", "sequential", "product-sheet"]);
-    for table in &report.tables {
-        assert!(!table.rows.is_empty() && !table.source.is_empty(), "{}", table.name);
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
-    }
+    let wanted = ["setup", "topology", "process", "random", "sequential", "product-sheet"];
+    assert_eq!(tables, wanted);
+    are_whole(&report);
     assert!(report.runs.iter().any(|run| run.name == "nominal-4k-random-write" && run.counts));
     assert_eq!(report.drives.len(), 8);
+}
+
+#[test]
+fn a_life_cycle_has_every_state_and_table() {
+    let seconds = Some(Duration::from_millis(20));
+    let options = Options { seconds, instances: 1, ..small(paced()) };
+    let report = bench_life_cycle(&options, "1.2.3", "palisade bench", &|_| ()).unwrap();
+    let named = |name: &str| value(&report, name);
+    for state in ["baseline", "initialising", "nominal", "device-down", "device-rebuild"] {
+        let is_down = |own: &workload::Workload| state.starts_with("device") && own.is_sequential();
+        // Long requests of a degraded array may take longer than this run.
+        for workload in workload::workloads(70).iter().filter(|own| !is_down(own)) {
+            let name = format!("{state}-{}", workload.name);
+            // An array's first writes make bands zero, which may take all of this run.
+            let is_first = state == "initialising" && workload.reads == 0;
+            assert!(named(&name) > 0.0 || is_first, "{name}");
+            for aspect in ["latency-us", "p99-us", "cov", "cpu-percent", "drive-reads"] {
+                named(&format!("{name}-{aspect}"));
+            }
+            assert!(state == "baseline" || named(&format!("{name}-to-baseline")) >= 0.0);
+        }
+    }
+    // Without a drive a read of its strips is one of each other drive's: 7/8 + 7/8.
+    let reads = named("device-down-4k-random-read-drive-reads");
+    assert!((reads - 1.75).abs() < 0.05, "{reads}");
+    assert!(named("device-down-4k-random-read-of-bound") > 0.1);
+    let journal = "4k-random-write-drive-batches";
+    assert!(named(&format!("device-down-{journal}")) > 0.0);
+    assert_eq!(named(&format!("nominal-{journal}")), 0.0, "a whole array logs nothing");
+    let has = |name: &str| report.results.iter().any(|own| own.name == name);
+    assert!(!has("device-rebuild-4k-random-read-of-bound"), "there is no bound beside a rebuild");
+    let tables: Vec<&str> = report.tables.iter().map(|own| own.name.as_str()).collect();
+    let wanted = [
+        "setup",
+        "topology",
+        "process",
+        "nominal",
+        "device-down",
+        "device-rebuild",
+        "performance",
+        "efficiency",
+        "life-cycle",
+        "life-cycle-drives",
+    ];
+    assert_eq!(tables, wanted);
+    are_whole(&report);
+    let panels = report.tables.iter().find(|own| own.name == "device-down").expect("is there");
+    assert_eq!(panels.rows.len(), 4 * 5);
+    let read = |panel: &str| {
+        let is_it = |row: &&Vec<Cell>| {
+            row[0] == panel.to_owned().into() && row[1] == "4k-random-read".to_owned().into()
+        };
+        panels.rows.iter().find(is_it).expect("has its row").clone()
+    };
+    assert_eq!(read("ratio")[8], 0.56.into(), "what was published");
+    let to_baseline = named("device-down-4k-random-read-to-baseline");
+    let Cell::Number(ratio) = read("ratio")[3] else { panic!("no number") };
+    assert!((ratio - to_baseline).abs() < 1e-9, "{ratio} {to_baseline}");
+    assert!(report.results.iter().all(|own| own.goal.is_none()), "a quick run judges nothing");
+    let raid0 = Options { level: layout::Level::Raid0, ..options };
+    let dry = Options { dry_run: true, ..raid0 };
+    let report = bench_life_cycle(&dry, "", "", &|_| ()).unwrap();
+    let process = report.tables.iter().find(|own| own.name == "process").expect("is there");
+    let is_down = |row: &Vec<Cell>| row[1] == "device-down".to_owned().into();
+    assert!(!process.rows.iter().any(is_down), "no drive of it can be spared");
+}
+
+#[test]
+fn a_rebuild_is_measured_idle_and_beside_hosts() {
+    let seconds = Some(Duration::from_millis(40));
+    let options = Options { seconds, ..small(paced()) };
+    let report = bench_rebuild(&options, "1.2.3", "palisade bench", &|_| ()).unwrap();
+    let named = |name: &str| value(&report, name);
+    for name in ["idle-paced", "idle-memory", "load-host", "load-rebuild", "load-sum", "load-p99"] {
+        assert!(named(&format!("rebuild-{name}")) > 0.0, "{name}");
+    }
+    let idle = named("rebuild-idle-paced");
+    assert!(idle < 1.05, "no drive is filled faster than it writes: {idle}");
+    for waf in ["rebuild-waf", "rebuild-load-waf"] {
+        let waf = named(waf);
+        assert!((1.0..1.5).contains(&waf), "{waf}");
+    }
+    let tables: Vec<&str> = report.tables.iter().map(|own| own.name.as_str()).collect();
+    assert_eq!(tables, ["setup", "topology", "process", "rebuild-idle", "rebuild-load"]);
+    are_whole(&report);
+    let rows = |at: usize| report.tables[at].rows.len();
+    assert_eq!((rows(3), rows(4)), (2 + 2, 6 + 2));
+    let raid0 = Options { level: layout::Level::Raid0, ..options };
+    let refused = bench_rebuild(&raid0, "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("level 0")));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+    let model = pace::by_name("sn840").expect("is there");
+    let source = Source::Model { model, count: 8, scale: Scale::Auto };
+    let options = Options { dry_run: true, profile: Profile::Short, ..small(source) };
+    let never = |line: &str| panic!("{line}");
+    let sweep = Sweep { blocks: vec![4096], pairs: vec![(1, 1)] };
+    for report in [
+        bench_life_cycle(&options, "", "", &never).unwrap(),
+        bench_spec_sheet(&options, "", "", &never).unwrap(),
+        bench_rebuild(&options, "", "", &never).unwrap(),
+        bench_sweep(&options, &sweep, "", "", &never).unwrap(),
+    ] {
+        assert!(report.results.is_empty());
+        let tables: Vec<&str> = report.tables.iter().map(|own| own.name.as_str()).collect();
+        assert_eq!(tables, ["setup", "topology", "process"]);
+        are_whole(&report);
+        assert!(report.to_table().contains("at the scale auto"));
+    }
+}
+
+/// Real fio, over files and over an array's exports; its jobs are kept.
+#[test]
+fn fio_makes_the_loads_of_drives_and_arrays() {
+    if !crate::fio::available() {
+        assert!(std::env::var_os("CI").is_none(), "fio is missing");
+        eprintln!("skipped: fio is missing");
+        return;
+    }
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let paths: Vec<_> = (0..3).map(|number| dir.path().join(number.to_string())).collect();
+    for path in &paths {
+        std::fs::File::create(path).unwrap().set_len(64 * MIB).unwrap();
+    }
+    let keep = dir.path().join("kept");
+    let options = Options {
+        load: Loader::Fio,
+        keep: Some(keep.clone()),
+        instances: 1,
+        ..small(Source::Drives(paths.clone()))
+    };
+    let shelf = Shelf::open(&options, 2, |_| Ok(0.0)).unwrap();
+    let workload = &workload::workloads(70)[3];
+    let bare = Yard::bare(&options, &shelf).unwrap();
+    let mut runner = Runner::new(&options, &shelf, bare, 4096).unwrap();
+    runner.fill().unwrap();
+    let course = runner.course_at_once(workload).unwrap();
+    assert!(course.value() > 0.0 && !course.instances()[0].is_asked_here);
+    let tally = &course.instances()[0].ran.tally;
+    let share = tally.reads.times.count() as f64 / tally.operations() as f64;
+    assert!((0.6..0.8).contains(&share), "70% read: {share}");
+    assert!(tally.series.iter().sum::<u64>() > 0 && tally.times().mean() > 0.0);
+    drop(runner);
+    let yard = Yard::make(&options, &shelf).unwrap();
+    let mut runner = Runner::new(&options, &shelf, yard, 4096).unwrap();
+    runner.fill().unwrap();
+    let course = runner.course_at_once(workload).unwrap();
+    let own = &course.instances()[0];
+    assert!(course.value() > 0.0 && own.is_asked_here);
+    // Of each request a read or, with its parity, two reads and two writes: .7 + .3 * 2.
+    let reads = own.asked.reads as f64 / own.ran.tally.made as f64;
+    assert!((0.9..1.5).contains(&reads), "{reads}");
+    drop(runner);
+    let kept = std::fs::read_dir(&keep).unwrap().count();
+    assert!(kept >= 2, "{kept}");
+    let job =
+        std::fs::read_to_string(keep.join("0001-4k-random-mixed/job.fio")).unwrap_or_default();
+    assert!(job.contains("uri=nbd://127.0.0.1"), "{job}");
+}
+
+#[test]
+fn a_device_is_no_array() {
+    let options = small(Source::Device(PathBuf::from("/dev/null")));
+    for procedure in [bench_life_cycle, bench_rebuild] {
+        let refused = procedure(&options, "", "", &|_| ());
+        assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("--drives")));
+    }
 }
 
 #[test]
@@ -74,6 +255,8 @@ fn a_sweep_has_a_table_for_each_pattern() {
     let tables: Vec<&str> = report.tables.iter().map(|own| own.name.as_str()).collect();
     let wanted = [
         "setup",
+        "topology",
+        "process",
         "warm-up",
         "local-4k-random-read",
         "local-4k-random-write",
@@ -82,7 +265,7 @@ fn a_sweep_has_a_table_for_each_pattern() {
         "local-1m-sequential-write",
     ];
     assert_eq!(tables, wanted);
-    assert_eq!([2, 5].map(|at| report.tables[at].rows.len()), [3, 2], "one is too large");
+    assert_eq!([4, 7].map(|at| report.tables[at].rows.len()), [3, 2], "one is too large");
     assert!(report.notes.iter().any(|note| note.contains("1m-sequential-read-64x64 was left out")));
     assert!(report.results.iter().any(|own| own.name == "local-4k-random-mixed-2x8-p99-us"));
     let one = small(Source::Memory { bytes: 128 * MIB, count: 1 });
@@ -114,10 +297,10 @@ fn drives_are_left_without_records() {
         format::foreign_signature(&content[..1 << 20], &content[63 << 20..])
     };
     let yard = Yard::make(&options, &shelf).unwrap();
-    let runner = Runner::new(&options, &shelf, &yard, 4096);
+    let runner = Runner::new(&options, &shelf, yard, 4096).unwrap();
     runner.fill().unwrap();
     assert!(paths.iter().all(|path| signature(path).is_some()), "an array is on them");
-    drop(yard);
+    drop(runner);
     assert!(paths.iter().all(|path| signature(path).is_none()), "its records were wiped");
     drop(shelf);
     // What was written is data now.

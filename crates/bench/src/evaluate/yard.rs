@@ -1,23 +1,34 @@
 //! Cores with an engine, and on them an array of the shelf's drives, or none.
 //!
-//! States: *bare* (no array), or *made* (array and volumes; nothing is written yet) → *rebuilding*
-//! (a drive was put in again) → made. Dropping it stops the cores and wipes what it made: the
-//! records at the ends of its drives, so that nothing is found there later.
+//! States: *bare* (no array), or *made* (array and volumes; nothing is written yet) → *down* (a
+//! drive was taken out) → *rebuilding* (it was put in again, as an empty one) → made. Dropping it
+//! stops the cores and wipes what it made: the records at the ends of its drives, so that nothing
+//! is found there later. So does making it anew.
 
-use super::options::Options;
+use super::options::{Loader, Options};
 use super::shelf::Shelf;
 use crate::error::BenchError;
+use crate::fio_load::Reached;
 use crate::rig::{Aim, Rig, references};
+use crate::served::serve;
+use engine::array::GuardWrites;
 use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
 use format::{AREA_BYTES, tail_offset};
-use units::{MIB, Slot, Uuid};
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration;
+use units::{CoreId, MIB, Slot, Uuid};
 
 const NAME: &str = "bench";
+
+/// How often it is seen how the array is.
+pub const LOOK: Duration = Duration::from_millis(1);
 
 /// The cores and what is made on them.
 pub struct Yard<'a> {
     rig: Option<Rig>,
+    options: &'a Options,
     shelf: &'a Shelf,
     made: Option<Made>,
 }
@@ -26,6 +37,8 @@ struct Made {
     array: ArrayId,
     volumes: Vec<Uuid>,
     bytes: u64,
+    /// Where each core serves the volumes to other processes.
+    served: Vec<SocketAddr>,
 }
 
 impl<'a> Yard<'a> {
@@ -33,30 +46,46 @@ impl<'a> Yard<'a> {
     ///
     /// # Errors
     /// When they can't start.
-    pub fn bare(options: &Options, shelf: &'a Shelf) -> Result<Self, BenchError> {
-        Ok(Self { rig: Some(Rig::start(options.cores, None)?), shelf, made: None })
+    pub fn bare(options: &'a Options, shelf: &'a Shelf) -> Result<Self, BenchError> {
+        Ok(Self { rig: Some(Rig::start(options.cores, None)?), options, shelf, made: None })
     }
 
     /// Cores with an array over all drives, and volumes that use it up.
     ///
     /// # Errors
     /// When it can't be made.
-    pub fn make(options: &Options, shelf: &'a Shelf) -> Result<Self, BenchError> {
+    pub fn make(options: &'a Options, shelf: &'a Shelf) -> Result<Self, BenchError> {
         let mut yard = Self::bare(options, shelf)?;
+        yard.build()?;
+        Ok(yard)
+    }
+
+    /// Wipes the array and makes a new one, of which nothing was written.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn remake(&mut self) -> Result<(), BenchError> {
+        self.clear();
+        self.rig = Some(Rig::start(self.options.cores, None)?);
+        self.build()
+    }
+
+    fn build(&mut self) -> Result<(), BenchError> {
+        let options = self.options;
         let new = NewArray {
             name: NAME.to_owned(),
             level: options.level,
             strip_bytes: options.strip,
             block_bytes: None,
         };
-        let list = references(&shelf.drives);
-        let status: ArrayStatus = yard.rig().ask(|reply| Request::Create(new, list, reply))?;
-        let mut made = Made { array: status.id, volumes: Vec::new(), bytes: 0 };
+        let list = references(&self.shelf.drives);
+        let status: ArrayStatus = self.rig().ask(|reply| Request::Create(new, list, reply))?;
+        let mut made = Made { array: status.id, volumes: Vec::new(), bytes: 0, served: Vec::new() };
         let each = status.free_bytes / options.volumes as u64 / MIB * MIB;
         for number in 0..options.volumes {
             let name = format!("v{number}");
             let volume =
-                yard.rig().ask(|reply| Request::VolumeCreate(NAME.to_owned(), name, each, reply));
+                self.rig().ask(|reply| Request::VolumeCreate(NAME.to_owned(), name, each, reply));
             // From here on there is something to wipe.
             match volume {
                 Ok(volume) => {
@@ -64,13 +93,19 @@ impl<'a> Yard<'a> {
                     made.bytes += volume.bytes;
                 }
                 Err(error) => {
-                    yard.made = Some(made);
+                    self.made = Some(made);
                     return Err(error);
                 }
             }
         }
-        yard.made = Some(made);
-        Ok(yard)
+        let served = match options.load {
+            Loader::Own => Ok(Vec::new()),
+            Loader::Fio => serve(self.rig(), made.array, &made.volumes),
+        };
+        // It is to be wiped whether or not it can be served.
+        let made = self.made.insert(made);
+        made.served = served?;
+        Ok(())
     }
 
     /// The cores.
@@ -78,16 +113,43 @@ impl<'a> Yard<'a> {
         self.rig.as_ref().expect("there until it is dropped")
     }
 
-    /// Takes the drive of slot 0 out, and puts it in again as an empty one: it is filled from now
-    /// on.
+    /// Takes the drive of slot 0 out.
+    ///
+    /// # Errors
+    /// When data would go.
+    pub fn fail(&self) -> Result<(), BenchError> {
+        self.rig().ask(|reply| Request::Fail(NAME.to_owned(), vec!["slot:0".to_owned()], reply))?;
+        Ok(())
+    }
+
+    /// Takes the drive of slot 0 out, unless it is, and puts it in again as an empty one: it is
+    /// filled from now on.
     ///
     /// # Errors
     /// When data would go.
     pub fn begin_rebuild(&self) -> Result<(), BenchError> {
-        self.rig().ask(|reply| Request::Fail(NAME.to_owned(), vec!["slot:0".to_owned()], reply))?;
+        if self.health()? != Some(SlotHealth::Failed) {
+            self.fail()?;
+        }
+        // What is under way at the drive that was taken out has to come back first.
+        while self.status()?.is_some_and(|array| array.slots.iter().any(|own| own.quarantined)) {
+            std::thread::sleep(LOOK);
+        }
         let drive = references(&self.shelf.drives[..1]).remove(0);
         self.rig().ask(|reply| Request::Replace(NAME.to_owned(), Slot(0), drive, reply))?;
         Ok(())
+    }
+
+    /// How the array is.
+    ///
+    /// # Errors
+    /// When the engine does not say.
+    pub fn status(&self) -> Result<Option<ArrayStatus>, BenchError> {
+        Ok(self.rig().ask(Request::Status)?.into_iter().next())
+    }
+
+    fn health(&self) -> Result<Option<SlotHealth>, BenchError> {
+        Ok(self.status()?.and_then(|array| array.slots.first().map(|slot| slot.health)))
     }
 
     /// Whether the drive of slot 0 is being filled.
@@ -95,9 +157,31 @@ impl<'a> Yard<'a> {
     /// # Errors
     /// When the engine does not say.
     pub fn is_rebuilding(&self) -> Result<bool, BenchError> {
-        let all = self.rig().ask(Request::Status)?;
-        let slot = all.first().and_then(|array| array.slots.first());
-        Ok(slot.is_some_and(|slot| slot.health == SlotHealth::Rebuilding))
+        Ok(self.health()? == Some(SlotHealth::Rebuilding))
+    }
+
+    /// What the array's cores wrote so that no write is lost in a crash.
+    ///
+    /// # Errors
+    /// When a core is gone.
+    pub fn guard_writes(&self) -> Result<GuardWrites, BenchError> {
+        let mut sum = GuardWrites::default();
+        let Some(Made { array, .. }) = self.made else { return Ok(sum) };
+        let (sender, answers) = mpsc::channel();
+        for core in 0..self.rig().cores() {
+            let sender = sender.clone();
+            self.rig().on_core(CoreId(core), move |_, engine| {
+                let own = engine.array(array).map(|array| array.guard_writes());
+                // Nobody listens any more only when the run was given up.
+                let _ = sender.send(own.unwrap_or_default());
+            });
+        }
+        for _ in 0..self.rig().cores() {
+            let own = answers.recv().map_err(|_| BenchError::CoreGone)?;
+            sum.pages += own.pages;
+            sum.batches += own.batches;
+        }
+        Ok(sum)
     }
 
     /// What is loaded, with so many bytes of one drive before the next one's turn where there is no
@@ -117,6 +201,25 @@ impl<'a> Yard<'a> {
         }
     }
 
+    /// Where another process finds the same.
+    pub fn reached(&self) -> Reached {
+        match &self.made {
+            Some(made) => {
+                Reached::Nbd { addresses: made.served.clone(), volumes: made.volumes.len() }
+            }
+            None => Reached::Files {
+                paths: self.shelf.drives.iter().map(|own| own.path().to_owned()).collect(),
+                start: self.shelf.start,
+                in_memory: self.shelf.drives.iter().all(|own| own.info().inline),
+            },
+        }
+    }
+
+    /// Whether all that is asked of drives goes through this process.
+    pub fn is_asked_here(&self) -> bool {
+        self.options.load == Loader::Own || self.made.is_some()
+    }
+
     /// Bytes that can be loaded.
     pub fn bytes(&self) -> u64 {
         match &self.made {
@@ -126,11 +229,12 @@ impl<'a> Yard<'a> {
     }
 }
 
-impl Drop for Yard<'_> {
-    fn drop(&mut self) {
+impl Yard<'_> {
+    /// Ends the cores and wipes the array.
+    fn clear(&mut self) {
         // The cores end first: nobody writes records any more.
         drop(self.rig.take());
-        if self.made.is_none() {
+        if self.made.take().is_none() {
             return;
         }
         for drive in &self.shelf.drives {
@@ -145,5 +249,11 @@ impl Drop for Yard<'_> {
                 eprintln!("palisade: {path}: its array's record could not be wiped: {error}");
             }
         }
+    }
+}
+
+impl Drop for Yard<'_> {
+    fn drop(&mut self) {
+        self.clear();
     }
 }

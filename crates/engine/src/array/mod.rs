@@ -109,6 +109,15 @@ pub(crate) async fn failed_flushes<E: Host>(mut flushes: Flushes<E>) -> SlotSet 
     failed
 }
 
+/// Writes that drives were asked for on no host's account: a core's, since the array started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GuardWrites {
+    /// In-flight pages.
+    pub pages: u64,
+    /// Batches of the journal.
+    pub batches: u64,
+}
+
 /// One array on one core. Clones share it.
 pub struct Array<E: Host> {
     inner: Rc<Inner<E>>,
@@ -262,6 +271,14 @@ impl<E: Host> Array<E> {
     /// This core's record of what is in flight, if the array has one.
     pub(crate) fn flight(&self) -> Option<&Flight> {
         self.inner.flight.as_ref()
+    }
+
+    /// What this core wrote so that no write is lost in a crash.
+    pub fn guard_writes(&self) -> GuardWrites {
+        GuardWrites {
+            pages: self.flight().map_or(0, Flight::writes),
+            batches: self.lane().map_or(0, Lane::writes),
+        }
     }
 
     pub(crate) fn env(&self) -> &E {

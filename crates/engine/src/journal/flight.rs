@@ -45,6 +45,8 @@ pub(crate) struct Flight {
     table: RefCell<InFlight>,
     /// The key of the pages.
     key: Cell<u64>,
+    /// Writes of pages that drives were asked for.
+    writes: Cell<u64>,
     page: RefCell<Option<BufMut>>,
     task: Task,
     /// A page is durable or there is another key: for writes. Apart from what the task waits for,
@@ -60,10 +62,16 @@ impl Flight {
             bytes: shape.flight_bytes,
             table: RefCell::new(InFlight::new(shape.flight_entries)),
             key: Cell::new(0),
+            writes: Cell::new(0),
             page: RefCell::default(),
             task: Task::default(),
             named: Event::default(),
         }
+    }
+
+    /// Writes of pages that drives were asked for.
+    pub fn writes(&self) -> u64 {
+        self.writes.get()
     }
 
     /// Enters columns that are about to be written, once there is room.
@@ -224,6 +232,7 @@ async fn put<E: Host>(array: &Array<E>, flight: &Flight, bound: &Bound<E>, key: 
             tickets.push((slot, drive.write(start + at, page, durable)));
         }
     }
+    flight.writes.set(flight.writes.get() + tickets.len() as u64);
     let mut taken = true;
     for (slot, ticket) in tickets {
         if ticket.await.is_err() {

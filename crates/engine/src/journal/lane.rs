@@ -53,6 +53,8 @@ pub(crate) struct Lane {
     forget: Cell<u64>,
     /// So shall those that were given up.
     cover: Cell<bool>,
+    /// Writes of batches that drives were asked for.
+    writes: Cell<u64>,
     task: Task,
 }
 
@@ -73,8 +75,14 @@ impl Lane {
             queue: RefCell::default(),
             forget: Cell::new(0),
             cover: Cell::new(false),
+            writes: Cell::new(0),
             task: Task::default(),
         }
+    }
+
+    /// Writes of batches that drives were asked for.
+    pub fn writes(&self) -> u64 {
+        self.writes.get()
     }
 
     /// Most bytes of each strip that one write may change.
@@ -288,6 +296,7 @@ async fn put<E: Host>(
     let fua = !mutants::is(Mutant::JournalNotDurable);
     let write = |(slot, drive): &(Slot, Watched<E>)| (*slot, drive.write(start + at, &image, fua));
     let tickets: Vec<_> = targets.iter().map(write).collect();
+    lane.writes.set(lane.writes.get() + tickets.len() as u64);
     let mut taken = !tickets.is_empty();
     for (slot, ticket) in tickets {
         if ticket.await.is_err() {

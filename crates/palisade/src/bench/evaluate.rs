@@ -1,12 +1,14 @@
-//! `palisade bench spec-sheet` and `sweep`: what is measured, how, and that Ctrl-C ends it in
-//! order.
+//! `palisade bench spec-sheet`, `life-cycle`, `rebuild` and `sweep`: what is measured, how, and
+//! that Ctrl-C ends it in order.
 
 use super::{model_name_one, print, seconds, size, tell};
-use bench::Report;
-use bench::evaluate::options::{Options, Profile, Source};
+use bench::evaluate::life_cycle::bench_life_cycle;
+use bench::evaluate::options::{Loader, Options, Profile, Source};
+use bench::evaluate::rebuild::bench_rebuild;
 use bench::evaluate::spec_sheet::bench_spec_sheet;
 use bench::evaluate::sweep::{Sweep, bench_sweep};
 use bench::scale::Scale;
+use bench::{BenchError, Report};
 use layout::Level;
 use pace::Model;
 use std::path::PathBuf;
@@ -77,12 +79,22 @@ struct WorkArgs {
     /// Open loads: so many requests come each second, whether or not those before are done
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
+    /// Who makes the loads: our generator, or fio, which takes bare drives by their paths and
+    /// arrays by NBD
+    #[arg(long, value_name = "own|fio", default_value_t = Loader::Own)]
+    load: Loader,
+    /// Folder that fio's job files and reports are kept in
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Only show what would be measured, on what, and in which order
+    #[arg(long)]
+    dry_run: bool,
 }
 
-/// `palisade bench spec-sheet`.
+/// `palisade bench spec-sheet`, and others with as many options.
 #[derive(clap::Args, Debug)]
 #[command(group = clap::ArgGroup::new("target").required(true))]
-pub struct SpecSheetArgs {
+pub struct ProcedureArgs {
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
@@ -159,6 +171,9 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
         seconds: work.seconds.map(Duration::from_secs_f64),
         area: work.area,
         rate: work.rate,
+        load: work.load,
+        keep: work.keep.clone(),
+        dry_run: work.dry_run,
         ..Options::new(source)
     })
 }
@@ -181,12 +196,29 @@ fn end_in_order(stop: Arc<AtomicBool>) {
     let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
 }
 
-/// Carries `palisade bench spec-sheet` out.
-pub fn spec_sheet(args: &SpecSheetArgs, command: &str) -> ExitCode {
+/// A procedure.
+type Procedure = fn(&Options, &str, &str, &dyn Fn(&str)) -> Result<Report, BenchError>;
+
+fn carry_out(procedure: Procedure, args: &ProcedureArgs, command: &str) -> ExitCode {
     let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
     end_in_order(options.stop.clone());
-    let report = bench_spec_sheet(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    let report = procedure(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+/// Carries `palisade bench spec-sheet` out.
+pub fn spec_sheet(args: &ProcedureArgs, command: &str) -> ExitCode {
+    carry_out(bench_spec_sheet, args, command)
+}
+
+/// Carries `palisade bench life-cycle` out.
+pub fn life_cycle(args: &ProcedureArgs, command: &str) -> ExitCode {
+    carry_out(bench_life_cycle, args, command)
+}
+
+/// Carries `palisade bench rebuild` out.
+pub fn rebuild(args: &ProcedureArgs, command: &str) -> ExitCode {
+    carry_out(bench_rebuild, args, command)
 }
 
 /// Carries `palisade bench sweep` out.

@@ -144,6 +144,11 @@ fn a_sheet_that_can_not_be_measured_is_refused() {
         ("spec-sheet --memory 64M --count 4 --mix 101", "percentage"),
         ("spec-sheet --memory 64M --count 4 --instances 0", "at least one instance"),
         ("spec-sheet --memory 64M --count 4 --model sn840", "cannot be used with"),
+        ("life-cycle --device /dev/null", "bench life-cycle makes an array"),
+        ("rebuild --memory 64M --count 4 --level 0", "level 0 has nothing to fill a drive from"),
+        ("spec-sheet --memory 64M --count 4 --load fio", "give --drives or --device"),
+        ("spec-sheet --memory 64M --count 4 --load ior", "use own or fio"),
+        ("spec-sheet --memory 64M --count 4 --keep /tmp", "give --load fio"),
         ("sweep --memory 64M --count 4 --jobs 1,2 --depth 1", "they are pairs"),
         ("sweep --memory 64M --count 4 --block 3K", "powers of two"),
     ] {
@@ -151,6 +156,32 @@ fn a_sheet_that_can_not_be_measured_is_refused() {
         assert_eq!(status, Some(2), "{words}: {said}");
         assert!(said.contains(text), "{words}: {said}");
     }
+}
+
+#[test]
+fn a_life_cycle_is_shown_before_it_is_run() {
+    let (status, said) = bench("life-cycle --model sn840 --count 8 --dry-run");
+    assert_eq!(status, Some(0), "{said}");
+    for text in ["at the scale auto", "group 0, 7 + 1", "device-rebuild", "8 paced drives sn840"] {
+        assert!(said.contains(text), "{text} is missing: {said}");
+    }
+    assert!(!said.contains("filling"), "nothing was done: {said}");
+}
+
+/// Both generators, by the same path.
+#[test]
+fn the_generator_is_measured_beside_fio() {
+    let dir = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let path = dir.path().join("drive");
+    std::fs::File::create(&path).and_then(|file| file.set_len(96 << 20)).expect("a drive");
+    let words =
+        "spec-sheet --profile quick --seconds 0.02 --instances 1 --area 64M --json --device";
+    let (status, said) = bench(&format!("{words} {}", path.display()));
+    assert_eq!(status, Some(0), "{said}");
+    for what in ["read", "write"] {
+        assert!(said.contains(&format!("\"generator-vs-fio-4k-{what}\"")), "{said}");
+    }
+    assert!(!said.contains("\"open\""), "fio is here: {said}");
 }
 
 #[test]
