@@ -20,10 +20,11 @@ import { tests as connection } from './connection.mjs';
 import { tests as extents } from './extents.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
+import { tests as report } from './report.mjs';
 import { everyValueIsOnItsPage } from './values.mjs';
 
 const TREE = new URL('../../crates/drives/tests/trees/shelf.tree', import.meta.url);
-const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...connection };
+const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...report, ...connection };
 
 const [what, folder, ...rest] = process.argv.slice(2);
 const isElsewhere = /^https?:/.test(what);
@@ -32,6 +33,8 @@ const [user, password] = isElsewhere ? rest.splice(0, 2) : [];
 /** What a test is given. */
 class World {
   tabs = [];
+  program = what;
+  folder = folder;
 
   /** A tab that is closed with the test. */
   async tab(options = {}) {

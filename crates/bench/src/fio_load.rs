@@ -55,6 +55,9 @@ pub struct FioLoad {
     pub reached: Reached,
     /// Threads that requests of the calling thread itself have.
     pub cores: u16,
+    /// Only counts requests: no latencies and no series, which cost fio time, and as many threads
+    /// as cores, each on a CPU of its own.
+    pub only_counts: bool,
 }
 
 /// Refuses where there is no fio.
@@ -85,18 +88,23 @@ impl FioLoad {
         line("norandommap", "1");
         line("randrepeat", "0");
         line("group_reporting", "1");
-        line("lat_percentiles", "1");
-        line("clat_percentiles", "0");
-        line("write_iops_log", "series");
-        line("log_avg_msec", &interval.as_millis().max(1).to_string());
-        line("per_job_logs", "0");
+        if self.only_counts {
+            line("gtod_reduce", "1");
+        } else {
+            line("lat_percentiles", "1");
+            line("clat_percentiles", "0");
+            line("write_iops_log", "series");
+            line("log_avg_msec", &interval.as_millis().max(1).to_string());
+            line("per_job_logs", "0");
+        }
+        let in_memory = matches!(self.reached, Reached::Files { in_memory: true, .. });
+        if self.only_counts || in_memory {
+            line("thread", "1");
+            line("cpus_allowed", &format!("0-{}", self.cores - 1));
+            line("cpus_allowed_policy", "split");
+        }
         match &self.reached {
-            Reached::Files { in_memory: true, .. } => {
-                line("thread", "1");
-                line("ioengine", "psync");
-                line("cpus_allowed", &format!("0-{}", self.cores - 1));
-                line("cpus_allowed_policy", "split");
-            }
+            Reached::Files { in_memory: true, .. } => line("ioengine", "psync"),
             Reached::Files { .. } => {
                 line("ioengine", "io_uring");
                 line("direct", "1");
@@ -113,7 +121,8 @@ impl FioLoad {
         let parts: Vec<(usize, String, u64, u64, u64)> = match &self.reached {
             Reached::Files { paths, start, in_memory } => {
                 let names: Vec<String> = paths.iter().map(|path| escaped(path)).collect();
-                let jobs = if *in_memory { usize::from(self.cores) } else { shape.jobs };
+                let is_few = *in_memory || self.only_counts;
+                let jobs = if is_few { usize::from(self.cores) } else { shape.jobs };
                 let each = shape.area / paths.len() as u64;
                 let files = paths.len() as u64;
                 vec![(jobs, format!("filename={}", names.join(":")), *start, each, files)]
@@ -131,6 +140,7 @@ impl FioLoad {
                 all.iter().enumerate().map(part).filter(|part| part.0 > 0).collect()
             }
         };
+        let targets = parts.len();
         for (at, (jobs, target, start, each, files)) in parts.into_iter().enumerate() {
             let _ = writeln!(text, "\n[{}-{number}-{at}]", self.name);
             if at == 0 {
@@ -154,7 +164,9 @@ impl FioLoad {
             }
             line("bs", shape.bytes.to_string());
             line("numjobs", jobs.to_string());
-            line("iodepth", shape.depth.to_string());
+            // As much is under way, by however many.
+            let depth = (shape.jobs * shape.depth / (jobs * targets)).max(1);
+            line("iodepth", depth.to_string());
             let service = if is_random { "random" } else { "roundrobin" };
             line("file_service_type", service.to_owned());
             let block = shape.bytes as u64;
@@ -246,6 +258,10 @@ impl FioLoad {
 fn side(of: &Value) -> Option<(Side, u64)> {
     let mut side = Side { bytes: of["io_bytes"].as_u64()?, ..Side::default() };
     let bins = of["lat_ns"]["bins"].as_object();
+    if bins.is_none() {
+        // It only counted.
+        side.times.note_many(Nanos(0), of["total_ios"].as_u64().unwrap_or(0));
+    }
     for (nanos, count) in bins.into_iter().flatten() {
         side.times.note_many(Nanos(nanos.parse().ok()?), count.as_u64()?);
     }
@@ -297,7 +313,7 @@ mod tests {
             in_memory: false,
         };
         let name = "4k-random-mixed".to_owned();
-        let load = FioLoad { name, shapes: vec![shape()], reached, cores: 1 };
+        let load = FioLoad { name, shapes: vec![shape()], reached, cores: 1, only_counts: false };
         let job = load.job(Duration::from_secs(2), Duration::from_secs(1));
         for line in [
             "runtime=2000ms",
@@ -331,7 +347,7 @@ mod tests {
 {"jobs": [{"error": 0,
   "read": {"io_bytes": 8192, "runtime": 500,
            "lat_ns": {"bins": {"1000": 1, "3000": 1}}},
-  "write": {"io_bytes": 0, "runtime": 0, "lat_ns": {"mean": 0}}}]}"#;
+  "write": {"io_bytes": 0, "runtime": 0, "total_ios": 0, "lat_ns": {"mean": 0}}}]}"#;
         let found = &tallies(report).expect("is understood")[0];
         assert_eq!((found.operations(), found.made, found.failed), (2, 2, 0));
         assert_eq!((found.rate(), found.bandwidth()), (4.0, 16384.0));

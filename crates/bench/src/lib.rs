@@ -21,7 +21,8 @@
 //!   [`served`]: what it reaches an array by.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
 //!   of the raw side.
-//! - [`stats`], [`report`]: medians; JSON and table.
+//! - [`stats`], [`report`]: medians; JSON and table. [`html`], [`sheets`]: a report as one page,
+//!   and as files for spreadsheets. [`compare`]: the procedure of `palisade bench compare`.
 //!
 //! Invariants
 //! - Nothing is generated, checked or allocated on the measured path on one side only.
@@ -33,6 +34,7 @@
 pub mod api;
 pub mod array;
 mod bay;
+pub mod compare;
 mod costs;
 pub mod error;
 pub mod evaluate;
@@ -43,6 +45,7 @@ pub mod generated;
 pub mod gpu_bench;
 pub mod gpu_test;
 pub mod health;
+pub mod html;
 pub mod isal;
 pub mod load;
 pub mod model;
@@ -56,6 +59,7 @@ pub mod report;
 pub mod rig;
 pub mod scale;
 pub mod served;
+pub mod sheets;
 pub mod stats;
 pub mod watchdog;
 

@@ -154,7 +154,7 @@ impl From<Option<f64>> for Cell {
 
 impl Cell {
     /// As it is shown: whole numbers as such, others with as many places as tell something.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(value) if value.fract() == 0.0 => format!("{value:.0}"),
@@ -370,7 +370,8 @@ impl Report {
     }
 }
 
-fn number(value: f64, unit: &str) -> String {
+/// A result's value as it is shown.
+pub(crate) fn number(value: f64, unit: &str) -> String {
     if unit == "iops" { format!("{value:.0}") } else { format!("{value:.3}") }
 }
 

@@ -35,6 +35,8 @@ enum What {
     Api(ApiArgs),
     /// Measure an array beside its raw drives: RAID 5 over files in memory
     Array(ArrayArgs),
+    /// Compare two reports: status 1 if a result is worse in the second one by more than is allowed
+    Compare(evaluate::CompareArgs),
     /// Measure what looking after drives takes from hosts: each is asked every second, or never
     Health(HealthArgs),
     /// Measure the same workloads in every state: bare drives, and an array of them just made,
@@ -270,6 +272,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         What::Parity(args) => parity(&args, &command),
         What::Sweep(args) => evaluate::sweep(&args, &command),
         What::SpecSheet(args) => evaluate::spec_sheet(&args, &command),
+        What::Compare(args) => evaluate::compare(&args, &command),
         What::LifeCycle(args) => evaluate::life_cycle(&args, &command),
         What::Rebuild(args) => evaluate::rebuild(&args, &command),
         What::ServeByStandIns(args) => {

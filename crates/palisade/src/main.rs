@@ -225,6 +225,7 @@ mod tests {
         "alert test",
         "bench api",
         "bench array",
+        "bench compare",
         "bench health",
         "bench model",
         "bench nvme-tcp",

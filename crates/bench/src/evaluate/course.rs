@@ -165,6 +165,11 @@ impl Course {
         mean(&self.instances().iter().map(of).collect::<Vec<_>>())
     }
 
+    /// Whether requests were done in each instance that counts.
+    pub fn is_known(&self) -> bool {
+        self.instances().iter().all(|own| own.ran.tally.operations() > 0)
+    }
+
     /// The mean of the instances that count: requests a second, or bytes.
     pub fn value(&self) -> f64 {
         self.mean(|own| own.value(&self.workload))
@@ -303,7 +308,7 @@ impl<'a> Runner<'a> {
             Loader::Fio => {
                 let (name, cores) = (name.to_owned(), self.options.cores);
                 let reached = self.yard.reached();
-                Loads::Fio(FioLoad { name, shapes, reached, cores })
+                Loads::Fio(FioLoad { name, shapes, reached, cores, only_counts: false })
             }
         }
     }
@@ -401,10 +406,11 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs a workload's instances in a state that ends by itself.
+    /// Runs a workload's instances in a state that ends by itself. One that ends too soon has no
+    /// requests.
     ///
     /// # Errors
-    /// As [`Runner::course`], and where the state ends too soon.
+    /// As [`Runner::course`].
     pub fn course_in(
         &mut self,
         workload: &Workload,
@@ -514,11 +520,9 @@ impl<'a> Runner<'a> {
                 (all, pieces) = (None, 0);
                 state.drop_all();
                 if *piece < SHORTEST {
-                    return Err(BenchError::Refused(
-                        "the array is in this state for too short a time to measure anything: \
-                         give a larger --area"
-                            .to_owned(),
-                    ));
+                    // It is over before anything can be measured: nothing is known of it.
+                    let nothing = Ran { tally: Tally::default(), ..run.ran };
+                    return Ok(Instance { ran: nothing, is_whole: false, ..run });
                 }
             }
         }

@@ -24,6 +24,10 @@ pub struct Against {
     pub plan: Option<(f64, f64)>,
 }
 
+/// Why a figure is not known.
+const UNKNOWN: &str = "no request was done in an instance, or the array was in this state for too \
+                       short a time: give more --seconds or a larger --area";
+
 /// How far what drives are asked for may be from the plan, in parts of it.
 const OFF_PLAN: f64 = 0.02;
 
@@ -41,6 +45,11 @@ fn spread(values: &[f64]) -> Option<Spread> {
 /// Adds a course to a report.
 pub fn add(report: &mut Report, state: &str, course: &Course, against: Against) {
     let name = format!("{state}-{}", course.workload.name);
+    if !course.is_known() {
+        // Not 0: of this nothing is known.
+        report.leave_open(&name, UNKNOWN);
+        return runs(report, &name, course);
+    }
     let (values, is_bandwidth) = (course.values(), course.workload.is_sequential());
     let (unit, factor) = if is_bandwidth { ("GB/s", 1e9) } else { ("iops", 1.0) };
     let told: Vec<f64> = values.iter().map(|value| value / factor).collect();
@@ -63,7 +72,10 @@ pub fn add(report: &mut Report, state: &str, course: &Course, against: Against) 
     one("cpu-percent", "%", each(&|own| own.cpu_percent), None);
     one("looking-percent", "%", each(&|own| own.looking_percent), None);
     let per_cpu = |own: &Instance| own.value(&course.workload) / factor / own.cpu_percent;
-    one("per-cpu-percent", unit, each(&per_cpu), None);
+    // The machine counts its time in ticks, of which a short run may have none.
+    if course.instances().iter().all(|own| own.cpu_percent > 0.0) {
+        one("per-cpu-percent", unit, each(&per_cpu), None);
+    }
     let asked = |of: fn(&Instance) -> u64| {
         move |own: &Instance| of(own) as f64 / own.ran.tally.made.max(1) as f64
     };

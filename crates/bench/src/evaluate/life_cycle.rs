@@ -201,7 +201,9 @@ fn panels(state: &State, bare: &State, figure: &str) -> Table {
                 name.clone().into(),
                 own.workload.unit().0.to_owned().into(),
             ];
-            let finite = |value: f64| Cell::from(Some(value).filter(|own| own.is_finite()));
+            let is_known = own.is_known() || panel == BASELINE;
+            let finite =
+                |value: f64| Cell::from(Some(value).filter(|value| value.is_finite() && is_known));
             row.extend(values.map(finite));
             row.extend(told.map(Cell::from));
             rows.push(row);
@@ -224,7 +226,8 @@ fn by_state(
         let own = &states[0].courses[at].workload;
         let unit = own.unit().0;
         let mut row = vec![Cell::from(own.name.clone()), unit.to_owned().into()];
-        row.extend(states.iter().map(|state| Cell::from(of(&state.courses[at]))));
+        let known = |course: &Course| course.is_known().then(|| of(course));
+        row.extend(states.iter().map(|state| Cell::from(known(&state.courses[at]))));
         row
     });
     let source = Published::all().source("W", figure);
@@ -236,7 +239,8 @@ fn life(states: &[State]) -> Table {
     let columns = ["state", "workload", "unit", "value", "to baseline", "latency, us", "p99, us"];
     let mut rows = Vec::new();
     for state in states {
-        for (own, bare) in state.courses.iter().zip(&states[0].courses) {
+        let both = state.courses.iter().zip(&states[0].courses);
+        for (own, bare) in both.filter(|(own, _)| own.is_known()) {
             let (unit, factor) = own.workload.unit();
             let p99 = own.mean(|own| own.ran.tally.times().below(0.99).0 as f64 / 1e3);
             rows.push(vec![
@@ -268,7 +272,7 @@ fn drives(states: &[State], count: usize) -> Table {
     ];
     let mut rows = Vec::new();
     for state in states {
-        for own in &state.courses {
+        for own in state.courses.iter().filter(|own| own.is_known()) {
             let (unit, factor) = own.workload.unit();
             let each = |of: fn(&super::course::Asked) -> u64| {
                 own.mean(|own| of(&own.asked) as f64 / own.ran.tally.made.max(1) as f64)

@@ -309,7 +309,7 @@ async fn strips(
 impl Beside {
     fn of(what: &str, own: &Instance, speed: f64, shelf: &Shelf) -> Self {
         let tally = &own.ran.tally;
-        let seconds = tally.time.0 as f64 / 1e9;
+        let seconds = (tally.time.0 as f64 / 1e9).max(f64::MIN_POSITIVE);
         Self {
             what: what.to_owned(),
             host: [&tally.reads, &tally.writes].map(|side| side.bytes as f64 / seconds),
@@ -318,6 +318,21 @@ impl Beside {
             speed,
             waf: waf(&own.asked, shelf),
         }
+    }
+
+    /// Nothing of one in which nothing was done.
+    fn row(&self, idle: f64) -> Vec<Cell> {
+        let known = |value: f64| Cell::from((self.iops > 0.0).then_some(value));
+        vec![
+            Cell::from(self.what.clone()),
+            known(self.speed / 1e9),
+            known(self.speed / idle),
+            known(self.host[0] / 1e9),
+            known(self.host[1] / 1e9),
+            known(self.iops),
+            known(self.p99_us),
+            self.waf.into(),
+        ]
     }
 
     fn both(&self) -> f64 {
@@ -366,6 +381,14 @@ fn job_beside(
     let of =
         |list: &[Beside], of: fn(&Beside) -> f64| mean(&list.iter().map(of).collect::<Vec<_>>());
     let (host, p99) = (of(&down, Beside::both), of(&down, |own| own.p99_us));
+    let is_known = all.iter().all(|own| own.iops > 0.0);
+    if !is_known {
+        let why = "a rebuild beside the job was over too soon: give a larger --area";
+        for name in ["host", "rebuild", "sum", "p99", "waf"] {
+            report.leave_open(&format!("rebuild-load-{name}"), why);
+        }
+        return all.pop().ok_or(BenchError::CoreGone);
+    }
     let mut add = |name: &str, unit, each: &dyn Fn(&Beside) -> f64| {
         report.add(&format!("rebuild-load-{name}"), unit, Spread::of(all.iter().map(each)), None);
     };
@@ -446,19 +469,7 @@ const X_WRITES: f64 = 3.3;
 
 fn load_table(beside: &[Beside], idle: f64) -> Table {
     let published = Published::all();
-    let row = |own: &Beside| {
-        vec![
-            Cell::from(own.what.clone()),
-            (own.speed / 1e9).into(),
-            (own.speed / idle).into(),
-            (own.host[0] / 1e9).into(),
-            (own.host[1] / 1e9).into(),
-            own.iops.into(),
-            own.p99_us.into(),
-            own.waf.into(),
-        ]
-    };
-    let mut rows: Vec<Vec<Cell>> = beside.iter().map(row).collect();
+    let mut rows: Vec<Vec<Cell>> = beside.iter().map(|own| own.row(idle)).collect();
     for side in ["md", "xiRAID"] {
         let told = |figure: &str, what: &str, of: &str| {
             published.find(figure, what, &format!("{side} {of}")).map(|own| own.value)

@@ -143,15 +143,19 @@ fn topology(options: &Options, shelf: &Shelf) -> Table {
         .ok()
         .filter(|count| !shelf.is_device && *count >= options.level.min_drives())
         .and_then(|count| Layout::new(options.level, count, options.strip, BAND_BYTES).ok());
-    let cores = format!("{} data cores", options.cores);
+    let many = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    let cores = many(options.cores.into(), "data core");
     let name = |at: usize| match shelf.drives[at].path().display().to_string() {
         path if path.is_empty() => format!("drive {at}"),
         path => path,
     };
     match &layout {
-        None => rows.push(["the load".to_owned(), cores, format!("{count} bare drives")]),
+        None => rows.push(["the load".to_owned(), cores, many(count, "bare drive")]),
         Some(layout) => {
-            let volumes = format!("{} volumes", options.volumes);
+            let volumes = many(options.volumes, "volume");
             rows.push(["the load".to_owned(), cores, volumes.clone()]);
             let array = format!("an array of level {}", options.level);
             rows.push([volumes, "cut from".to_owned(), array.clone()]);

@@ -15,6 +15,8 @@ use workload::Workload;
 
 /// How far they may be apart.
 const APART: f64 = 0.1;
+/// Requests that each thread has under way.
+const DEPTH: usize = 64;
 /// Rounds, and the longest that each takes.
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_secs(2);
@@ -47,13 +49,14 @@ pub fn against_fio(
         .map_err(|error| BenchError::System { path: "a folder".into(), error })?;
     for (name, reads) in names.iter().zip([100, 0]) {
         progress(name);
-        let workload = Workload::random(name, reads, 4096, (16, 32));
+        let workload = Workload::random(name, reads, 4096, (options.cores.into(), DEPTH));
         let own = runner.load(&workload);
         let theirs = FioLoad {
             name: name.clone(),
             shapes: vec![workload.shape(runner.area, options.rate)],
             reached: runner.yard.reached(),
             cores: options.cores,
+            only_counts: true,
         };
         let mut ratios = Vec::new();
         for round in 0..rounds {

@@ -1,7 +1,8 @@
-//! `palisade bench spec-sheet`, `life-cycle`, `rebuild` and `sweep`: what is measured, how, and
-//! that Ctrl-C ends it in order.
+//! `palisade bench spec-sheet`, `life-cycle`, `rebuild` and `sweep`: what is measured, how, where
+//! the report goes, and that Ctrl-C ends it in order. `compare`, which measures nothing.
 
 use super::{model_name_one, print, seconds, size, tell};
+use bench::compare::{bench_compare, is_no_worse};
 use bench::evaluate::life_cycle::bench_life_cycle;
 use bench::evaluate::options::{Loader, Options, Profile, Source};
 use bench::evaluate::rebuild::bench_rebuild;
@@ -91,6 +92,46 @@ struct WorkArgs {
     dry_run: bool,
 }
 
+/// Where the report goes.
+#[derive(clap::Args, Debug)]
+struct OutputArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Also write the JSON to this file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Also write a page with charts to this file; it needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also write each table to this folder, as comma-separated values
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Prints a report, and writes it to files.
+    fn print(&self, report: Result<Report, BenchError>) -> ExitCode {
+        let written = report.as_ref().map_or(Ok(()), |report| self.write(report));
+        let status = print(report, self.json, self.out.as_deref(), Report::to_table);
+        match written {
+            Ok(()) => status,
+            Err(error) => {
+                eprintln!("palisade: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn write(&self, report: &Report) -> Result<(), BenchError> {
+        if let Some(path) = &self.html {
+            std::fs::write(path, bench::html::page(report))
+                .map_err(|error| BenchError::System { path: path.clone(), error })?;
+        }
+        self.csv.as_ref().map_or(Ok(()), |dir| bench::sheets::write_all(report, dir))
+    }
+}
+
 /// `palisade bench spec-sheet`, and others with as many options.
 #[derive(clap::Args, Debug)]
 #[command(group = clap::ArgGroup::new("target").required(true))]
@@ -99,12 +140,8 @@ pub struct ProcedureArgs {
     target: TargetArgs,
     #[command(flatten)]
     work: WorkArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Also write the JSON to this file
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// `palisade bench sweep`.
@@ -125,12 +162,24 @@ pub struct SweepArgs {
     /// Requests that each job has under way
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "16,32,32")]
     depth: Vec<usize>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// Also write the JSON to this file
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// `palisade bench compare`.
+#[derive(clap::Args, Debug)]
+pub struct CompareArgs {
+    /// The first report: what --out or --json of a benchmark made
+    #[arg(value_name = "A.json")]
+    a: PathBuf,
+    /// The second one
+    #[arg(value_name = "B.json")]
+    b: PathBuf,
+    /// The part by which a result may be worse in the second one
+    #[arg(long, value_name = "PART", default_value_t = 0.05)]
+    worse: f64,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 fn level(text: &str) -> Result<Level, String> {
@@ -203,7 +252,7 @@ fn carry_out(procedure: Procedure, args: &ProcedureArgs, command: &str) -> ExitC
     let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
     end_in_order(options.stop.clone());
     let report = procedure(&options, env!("CARGO_PKG_VERSION"), command, &tell);
-    print(report, args.json, args.out.as_deref(), Report::to_table)
+    args.output.print(report)
 }
 
 /// Carries `palisade bench spec-sheet` out.
@@ -237,5 +286,20 @@ pub fn sweep(args: &SweepArgs, command: &str) -> ExitCode {
     let pairs = jobs.iter().copied().zip(depths.iter().copied()).collect();
     let sweep = Sweep { blocks: args.block.clone(), pairs };
     let report = bench_sweep(&options, &sweep, env!("CARGO_PKG_VERSION"), command, &tell);
-    print(report, args.json, args.out.as_deref(), Report::to_table)
+    args.output.print(report)
+}
+
+/// Carries `palisade bench compare` out.
+pub fn compare(args: &CompareArgs, command: &str) -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    let report = bench_compare((&args.a, &args.b), args.worse, version, command);
+    let is_fine = report.as_ref().is_ok_and(is_no_worse);
+    if let Ok(report) = &report {
+        report.notes.iter().for_each(|note| tell(note));
+    }
+    let has_report = report.is_ok();
+    match args.output.print(report) {
+        status if status == ExitCode::SUCCESS && has_report && !is_fine => ExitCode::FAILURE,
+        status => status,
+    }
 }

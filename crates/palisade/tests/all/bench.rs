@@ -168,6 +168,45 @@ fn a_life_cycle_is_shown_before_it_is_run() {
     assert!(!said.contains("filling"), "nothing was done: {said}");
 }
 
+#[test]
+fn reports_are_written_in_every_form_and_compared() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (html, csv, out) = (path("a.html"), path("csv"), path("a.json"));
+    let words = "sweep --memory 64M --count 1 --block 4K --jobs 1 --depth 4 --profile quick";
+    let words = format!("{words} --seconds 0.02 --instances 1 --area 64M");
+    let (status, said) = bench(&format!("{words} --html {html} --csv {csv} --out {out}"));
+    assert_eq!(status, Some(0), "{said}");
+    let page = std::fs::read_to_string(&html).expect("is written");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("single-drive"), "{page}");
+    let table = std::fs::read_to_string(dir.path().join("csv/single-drive.csv")).expect("written");
+    assert_eq!(table.lines().count(), 4, "{table}");
+    let (status, said) = bench(&format!("compare {out} {out}"));
+    assert_eq!(status, Some(0), "{said}");
+    let mut other: Value =
+        serde_json::from_slice(&std::fs::read(&out).expect("is written")).expect("is JSON");
+    for result in other["results"].as_array_mut().expect("has results") {
+        if result["name"] == "single-drive-4k-random-read-1x4" {
+            result["value"] = (result["value"].as_f64().expect("a number") * 0.9).into();
+        }
+    }
+    let worse = path("b.json");
+    std::fs::write(&worse, other.to_string()).expect("is written");
+    let (status, said) = bench(&format!("compare {out} {worse}"));
+    assert_eq!(status, Some(1), "{said}");
+    let missed: Vec<&str> = said.lines().filter(|line| line.ends_with("missed")).collect();
+    assert!(missed.len() == 1 && missed[0].contains("0.900"), "{said}");
+    assert_eq!(bench(&format!("compare {out} {worse} --worse 0.2")).0, Some(0));
+    let (status, said) = bench(&format!("compare {out} {html}"));
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("no report of palisade bench"), "{said}");
+    // What can't be written does not lose the report.
+    let (status, said) =
+        bench(&format!("{words} --dry-run --html {}/no/a.html", dir.path().display()));
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("setup:") && said.contains("no/a.html"), "{said}");
+}
+
 /// Both generators, by the same path.
 #[test]
 fn the_generator_is_measured_beside_fio() {
