@@ -58,6 +58,8 @@ pub struct FioLoad {
     /// Only counts requests: no latencies and no series, which cost fio time, and as many threads
     /// as cores, each on a CPU of its own.
     pub only_counts: bool,
+    /// Machines that run it by their `fio --server`; none: this one.
+    pub clients: Vec<String>,
 }
 
 /// Refuses where there is no fio.
@@ -77,18 +79,20 @@ fn escaped(path: &Path) -> String {
 }
 
 impl FioLoad {
-    /// The job file.
-    pub fn job(&self, counted: Duration, interval: Duration) -> String {
+    /// The job file; without a time each byte is once asked for.
+    pub fn job(&self, counted: Option<Duration>, interval: Duration) -> String {
         let mut text = String::from("[global]\n");
         let mut line = |key: &str, value: &str| {
             let _ = writeln!(text, "{key}={value}");
         };
-        line("time_based", "1");
-        line("runtime", &format!("{}ms", counted.as_millis()));
+        if let Some(counted) = counted {
+            line("time_based", "1");
+            line("runtime", &format!("{}ms", counted.as_millis()));
+        }
         line("norandommap", "1");
         line("randrepeat", "0");
         line("group_reporting", "1");
-        if self.only_counts {
+        if self.only_counts || counted.is_none() {
             line("gtod_reduce", "1");
         } else {
             line("lat_percentiles", "1");
@@ -96,6 +100,10 @@ impl FioLoad {
             line("write_iops_log", "series");
             line("log_avg_msec", &interval.as_millis().max(1).to_string());
             line("per_job_logs", "0");
+            // Threads tell a client more than processes do.
+            if !self.clients.is_empty() {
+                line("thread", "1");
+            }
         }
         let in_memory = matches!(self.reached, Reached::Files { in_memory: true, .. });
         if self.only_counts || in_memory {
@@ -141,6 +149,7 @@ impl FioLoad {
             }
         };
         let targets = parts.len();
+        let all: usize = parts.iter().map(|part| part.0).sum();
         for (at, (jobs, target, start, each, files)) in parts.into_iter().enumerate() {
             let _ = writeln!(text, "\n[{}-{number}-{at}]", self.name);
             if at == 0 {
@@ -178,7 +187,7 @@ impl FioLoad {
             }
             line("size", (own * files).to_string());
             if let Some(rate) = shape.rate {
-                let one = rate / jobs as f64 * (jobs as f64 / shape.jobs as f64);
+                let one = rate / all as f64;
                 let reads = f64::from(shape.reads) / 100.0;
                 line("rate_iops", format!("{:.0},{:.0}", one * reads, one * (1.0 - reads)));
             }
@@ -194,11 +203,11 @@ impl FioLoad {
     pub fn run(
         &self,
         (dir, number): (&Path, usize),
-        counted: Duration,
+        counted: Option<Duration>,
         interval: Duration,
         stop: &AtomicBool,
     ) -> Result<Vec<Tally>, BenchError> {
-        let interval = interval.max(SHORTEST).min(counted);
+        let interval = interval.max(SHORTEST).min(counted.unwrap_or(SHORTEST));
         let system = |path: &Path| {
             let path = path.to_owned();
             move |error| BenchError::System { path, error }
@@ -208,49 +217,68 @@ impl FioLoad {
         std::fs::create_dir_all(&dir).map_err(system(&dir))?;
         let (job, out) = (dir.join("job.fio"), dir.join("report.json"));
         std::fs::write(&job, self.job(counted, interval)).map_err(system(&job))?;
-        let said = std::fs::File::create(dir.join("said.txt")).map_err(system(&dir))?;
-        let mut child = Command::new("fio")
-            .args(["--output-format=json+", "--output=report.json", "job.fio"])
-            .current_dir(&dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(said)
-            .spawn()
-            .map_err(|error| BenchError::Fio(error.to_string()))?;
+        self.carry_out(&dir, stop)?;
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+        let mut tallies = tallies(&read(&out))
+            .filter(|found| found.len() == self.shapes.len() * self.clients.len().max(1))
+            .ok_or_else(|| BenchError::Fio("its report can't be understood".to_owned()))?;
+        let logs = (1..).map(|number| dir.join(format!("series_iops.{number}.log")));
+        let one = std::iter::once(dir.join("series_iops.log"));
+        let logs: String =
+            one.chain(logs.take_while(|path| path.exists())).map(|path| read(&path)).collect();
+        if !self.clients.is_empty() {
+            // Of one load each: all machines together.
+            let mut sum = Tally::default();
+            tallies.iter().for_each(|own| sum.add(own));
+            tallies = vec![sum];
+        }
+        let series = series(&logs, counted.unwrap_or(interval), interval);
+        let is_known = series.iter().any(|count| *count > 0);
+        // Where fio logged nothing there is one value.
+        tallies[0].series = if is_known { series } else { vec![tallies[0].made] };
+        Ok(tallies)
+    }
+
+    /// Runs fio in this folder.
+    fn carry_out(&self, dir: &Path, stop: &AtomicBool) -> Result<(), BenchError> {
+        let problem = |error: std::io::Error| BenchError::Fio(error.to_string());
+        let path = dir.join("said.txt");
+        let said = std::fs::File::create(&path).map_err(problem)?;
+        let mut command = Command::new("fio");
+        command.args(["--output-format=json+", "--output=report.json"]);
+        for client in &self.clients {
+            // A port stands behind a comma there.
+            command.arg(format!("--client={}", client.replace(':', ",")));
+            command.arg("job.fio");
+        }
+        if self.clients.is_empty() {
+            command.arg("job.fio");
+        }
+        command.current_dir(dir).stdin(Stdio::null());
+        command.stdout(said.try_clone().map_err(problem)?).stderr(said);
+        let mut child = command.spawn().map_err(problem)?;
         let status = loop {
-            if let Some(status) =
-                child.try_wait().map_err(|error| BenchError::Fio(error.to_string()))?
-            {
+            if let Some(status) = child.try_wait().map_err(problem)? {
                 break status;
             }
             if stop.load(Ordering::Relaxed) {
+                // It may have ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(BenchError::Interrupted);
             }
             std::thread::sleep(LOOK);
         };
-        let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+        // Ctrl-C ends fio, too.
         if stop.load(Ordering::Relaxed) {
             return Err(BenchError::Interrupted);
         }
-        if !status.success() {
-            let said = read(&dir.join("said.txt"));
-            let why = said.lines().find(|line| !line.is_empty()).unwrap_or("it failed");
-            return Err(BenchError::Fio(format!("{why} (its job is {})", job.display())));
+        if status.success() {
+            return Ok(());
         }
-        let mut tallies = tallies(&read(&out))
-            .filter(|found| found.len() == self.shapes.len())
-            .ok_or_else(|| BenchError::Fio("its report can't be understood".to_owned()))?;
-        let logs = (1..).map(|number| dir.join(format!("series_iops.{number}.log")));
-        let one = std::iter::once(dir.join("series_iops.log"));
-        let logs: String =
-            one.chain(logs.take_while(|path| path.exists())).map(|path| read(&path)).collect();
-        let series = series(&logs, counted, interval);
-        let is_known = series.iter().any(|count| *count > 0);
-        // Where fio logged nothing there is one value.
-        tallies[0].series = if is_known { series } else { vec![tallies[0].made] };
-        Ok(tallies)
+        let said = std::fs::read_to_string(&path).unwrap_or_default();
+        let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
+        Err(BenchError::Fio(format!("{why} (its job is {})", dir.join("job.fio").display())))
     }
 }
 
@@ -278,7 +306,9 @@ fn tallies(report: &str) -> Option<Vec<Tally>> {
         let time = Nanos::from_millis(read_ms.max(write_ms));
         Some(Tally { reads, writes, made, failed, time, ..Tally::default() })
     };
-    json["jobs"].as_array()?.iter().map(one).collect()
+    let is_one = |job: &&Value| job["jobname"] != "All clients";
+    let all = json["jobs"].as_array().or(json["client_stats"].as_array())?;
+    all.iter().filter(is_one).map(one).collect()
 }
 
 /// Requests in each interval, by the lines of fio's logs: a time in ms, and requests a second of
@@ -313,8 +343,15 @@ mod tests {
             in_memory: false,
         };
         let name = "4k-random-mixed".to_owned();
-        let load = FioLoad { name, shapes: vec![shape()], reached, cores: 1, only_counts: false };
-        let job = load.job(Duration::from_secs(2), Duration::from_secs(1));
+        let load = FioLoad {
+            name,
+            shapes: vec![shape()],
+            reached,
+            cores: 1,
+            only_counts: false,
+            clients: Vec::new(),
+        };
+        let job = load.job(Some(Duration::from_secs(2)), Duration::from_secs(1));
         for line in [
             "runtime=2000ms",
             "ioengine=io_uring",
@@ -334,7 +371,7 @@ mod tests {
         let reached = Reached::Nbd { addresses, volumes: 1 };
         let sequential = Shape { reads: 0, order: Order::Sequential, bytes: 1 << 20, ..shape() };
         let job = FioLoad { shapes: vec![shape(), sequential], reached, ..load }
-            .job(Duration::from_secs(2), Duration::from_secs(1));
+            .job(Some(Duration::from_secs(2)), Duration::from_secs(1));
         assert_eq!(job.matches("new_group=1").count(), 2, "{job}");
         assert_eq!(job.matches("numjobs=2").count(), 4, "each core has half of them: {job}");
         assert!(job.contains("uri=nbd://127.0.0.1:2/v0"), "{job}");

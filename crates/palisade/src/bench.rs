@@ -50,6 +50,8 @@ enum What {
     Parity(ParityArgs),
     /// Measure how fast a drive is filled, idle and beside hosts, and what hosts get meanwhile
     Rebuild(evaluate::ProcedureArgs),
+    /// Measure what one host gets of its drives, and two, three and more at once
+    Scale(evaluate::ScaleArgs),
     /// Measure what a product's sheet says: bare drives, and an array of them
     SpecSheet(evaluate::ProcedureArgs),
     /// Measure patterns of requests, each at several numbers of jobs and depths
@@ -274,6 +276,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         What::SpecSheet(args) => evaluate::spec_sheet(&args, &command),
         What::Compare(args) => evaluate::compare(&args, &command),
         What::LifeCycle(args) => evaluate::life_cycle(&args, &command),
+        What::Scale(args) => evaluate::scale(&args, &command),
         What::Rebuild(args) => evaluate::rebuild(&args, &command),
         What::ServeByStandIns(args) => {
             let code = serve::run_by_stand_ins(&args).err().map_or(0, |problem| problem.tell());

@@ -131,7 +131,7 @@ enum Command {
     /// Show a whole life with files as drives: create, export, lose a drive, rebuild
     Demo(demo::Options),
     /// Measure the performance of this machine
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
 }
 
 fn main() -> ExitCode {
@@ -143,7 +143,7 @@ fn main() -> ExitCode {
     let Arguments { socket, url, command } = Arguments::parse();
     let outcome = match command {
         Command::Demo(options) => return demo::run(&options),
-        Command::Bench(arguments) => return bench::run(arguments),
+        Command::Bench(arguments) => return bench::run(*arguments),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, socket, url.as_deref()),
         Command::Explain(arguments) => explain::run(&arguments).map(|()| ExitCode::SUCCESS),

@@ -20,7 +20,7 @@ use crate::error::BenchError;
 use crate::fio_load::{self, FioLoad};
 use crate::generated::{Ran, Span};
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{MIB, Nanos};
 use workload::{Shape, Share, Steadiness, Tally, Workload, cov, mean};
@@ -250,22 +250,43 @@ impl<'a> Runner<'a> {
     ) -> Result<Self, BenchError> {
         let turn = (largest as u64).max(workload::target::TURN).next_power_of_two();
         let area = options.area().min(yard.bytes()) / (MIB * 4) * (MIB * 4);
-        let (mut jobs, mut dir) = (None, None);
+        let mut runner = Self { options, shelf, yard, area, turn, jobs: None, _dir: None };
         if options.load == Loader::Fio {
-            fio_load::check()?;
-            let path = match &options.keep {
-                Some(keep) => keep.clone(),
-                None => {
-                    let error = |error| BenchError::System { path: "a folder".into(), error };
-                    let made = tempfile::tempdir().map_err(error)?;
-                    dir.insert(made).path().to_owned()
-                }
-            };
-            // Jobs of an earlier runner are kept.
-            let count = std::fs::read_dir(&path).map_or(0, Iterator::count);
-            jobs = Some((path, Cell::new(count)));
+            runner.find_room()?;
         }
-        Ok(Self { options, shelf, yard, area, turn, jobs, _dir: dir })
+        Ok(runner)
+    }
+
+    /// For loads that fio makes on other hosts, over so many bytes of each.
+    ///
+    /// # Errors
+    /// As [`Runner::new`].
+    pub fn elsewhere(
+        options: &'a Options,
+        shelf: &'a Shelf,
+        area: u64,
+    ) -> Result<Self, BenchError> {
+        let (yard, turn) = (Yard::bare(options, shelf)?, workload::target::TURN);
+        let mut runner = Self { options, shelf, yard, area, turn, jobs: None, _dir: None };
+        runner.find_room()?;
+        Ok(runner)
+    }
+
+    /// Finds a folder for fio's jobs.
+    fn find_room(&mut self) -> Result<(), BenchError> {
+        fio_load::check()?;
+        let path = match &self.options.keep {
+            Some(keep) => keep.clone(),
+            None => {
+                let error = |error| BenchError::System { path: "a folder".into(), error };
+                let made = tempfile::tempdir().map_err(error)?;
+                self._dir.insert(made).path().to_owned()
+            }
+        };
+        // Jobs of an earlier runner are kept.
+        let count = std::fs::read_dir(&path).map_or(0, Iterator::count);
+        self.jobs = Some((path, Cell::new(count)));
+        Ok(())
     }
 
     /// Writes all of the area once.
@@ -308,8 +329,28 @@ impl<'a> Runner<'a> {
             Loader::Fio => {
                 let (name, cores) = (name.to_owned(), self.options.cores);
                 let reached = self.yard.reached();
-                Loads::Fio(FioLoad { name, shapes, reached, cores, only_counts: false })
+                let (only_counts, clients) = (false, Vec::new());
+                Loads::Fio(FioLoad { name, shapes, reached, cores, only_counts, clients })
             }
+        }
+    }
+
+    /// Where fio's next job is, and its number.
+    fn next_job(&self) -> (&Path, usize) {
+        let (dir, count) = self.jobs.as_ref().expect("fio has a folder");
+        (dir, count.replace(count.get() + 1))
+    }
+
+    /// Has fio ask once for each byte.
+    ///
+    /// # Errors
+    /// As [`FioLoad::run`].
+    pub fn fill_by(&self, load: &FioLoad) -> Result<(), BenchError> {
+        let (interval, stop) = (Duration::from_secs(1), &self.options.stop);
+        let tallies = load.run(self.next_job(), None, interval, stop)?;
+        match tallies.iter().map(|own| own.failed).sum() {
+            0 => Ok(()),
+            failed => Err(BenchError::Failed(failed)),
         }
     }
 
@@ -322,14 +363,14 @@ impl<'a> Runner<'a> {
                 let aim = self.yard.aim(self.turn);
                 return rig.generate_beside(&aim, (loads, seed), span, stop, &Ticks::now);
             }
+            Loads::Fio(load) if !self.yard.is_made() => load.clone(),
             // An array that was made anew is served elsewhere.
             Loads::Fio(load) => FioLoad { reached: self.yard.reached(), ..load.clone() },
         };
-        let (dir, count) = self.jobs.as_ref().expect("fio has a folder");
-        let number = count.replace(count.get() + 1);
         let first = Ticks::now();
+        let counted = Some(span.counted);
         let (each, cpu, cores) =
-            rig.beside(|| load.run((dir, number), span.counted, span.interval, stop));
+            rig.beside(|| load.run(self.next_job(), counted, span.interval, stop));
         let each = each?;
         let mut tally = Tally::default();
         each.iter().for_each(|own| tally.add(own));
@@ -349,7 +390,8 @@ impl<'a> Runner<'a> {
         let looking_percent = looking.0 as f64 * 100.0 / span.counted.as_nanos() as f64 / cpus;
         let asked = self.asked()?.since(before);
         let cpu_percent = (busy - looking_percent).max(0.0);
-        let (is_whole, is_flagged, is_asked_here) = (true, false, self.yard.is_asked_here());
+        let is_asked_here = matches!(loads, Loads::Own(_)) || self.yard.is_made();
+        let (is_whole, is_flagged) = (true, false);
         Ok(Instance {
             ran,
             cpu_percent,

@@ -1,7 +1,8 @@
 //! What a workload's figures are compared with in each state: the bare drives, the bound of their
 //! model, and what drives should be asked for.
 
-use super::figures::Against;
+use super::course::Course;
+use super::figures::{self, Against};
 use super::group;
 use super::options::Options;
 use super::shelf::Shelf;
@@ -65,13 +66,13 @@ fn goal(options: &Options, shelf: &Shelf, state: State, own: &Workload) -> Optio
     bound::goal(state, &own.name).filter(|_| is_meant)
 }
 
-/// What a workload's figures are compared with; `baseline` is what the bare drives gave.
+/// What a workload's figures are compared with; `on_bare` is the bare drives' course of it.
 pub fn against(
     options: &Options,
     shelf: &Shelf,
     state: &str,
     workload: &Workload,
-    baseline: f64,
+    on_bare: &Course,
 ) -> Against {
     let count = shelf.drives.len();
     // Of a group of several one drive is down, and the others are whole: that is not counted.
@@ -80,7 +81,8 @@ pub fn against(
         .zip(group(options, count).ok())
         .filter(|(state, group)| *state == State::Nominal || is_one(group));
     Against {
-        baseline: Some(baseline),
+        baseline: Some(on_bare.value()),
+        is_bare_unplanned: !figures::is_as_planned(on_bare, plan_of_bare(workload)),
         bound: known.and_then(|(state, group)| bound_of(options, shelf, group, state, workload)),
         goal: known.and_then(|(state, _)| goal(options, shelf, state, workload)),
         plan: known.map(|(state, group)| plan(options, group, state, workload)),
@@ -89,8 +91,12 @@ pub fn against(
 
 /// What bare drives are compared with: each request is one of theirs.
 pub fn bare(workload: &Workload) -> Against {
+    Against { plan: Some(plan_of_bare(workload)), ..Against::default() }
+}
+
+fn plan_of_bare(workload: &Workload) -> (f64, f64) {
     let reads = f64::from(workload.reads) / 100.0;
-    Against { plan: Some((reads, 1.0 - reads)), ..Against::default() }
+    (reads, 1.0 - reads)
 }
 
 #[cfg(test)]
@@ -106,23 +112,31 @@ mod tests {
         let options = Options::new(source);
         let shelf = Shelf::paced(model, 1, 8, 16 << 20);
         let own = &workload::workloads(70)[3];
-        let found = against(&options, &shelf, NOMINAL, own, 1e6);
+        let bare = Course {
+            workload: own.clone(),
+            steadiness: workload::Steadiness::Few,
+            windows: Vec::new(),
+            all: Vec::new(),
+            counted: 0,
+        };
+        let found = against(&options, &shelf, NOMINAL, own, &bare);
         assert_eq!(found.goal, Some(0.97));
         let (reads, writes) = found.plan.expect("is counted");
         assert!((reads - 1.3).abs() < 1e-9 && (writes - 0.6).abs() < 1e-9, "{reads} {writes}");
         assert!((found.bound.expect("is known") - 0.516).abs() < 0.001);
-        let down = against(&options, &shelf, DEVICE_DOWN, own, 1e6);
+        let down = against(&options, &shelf, DEVICE_DOWN, own, &bare);
         assert_eq!(
-            (down.goal, against(&options, &shelf, INITIALISING, own, 1.0).goal),
+            (down.goal, against(&options, &shelf, INITIALISING, own, &bare).goal),
             (Some(0.8), None)
         );
         let quick = Options { profile: Profile::Quick, ..options.clone() };
-        assert_eq!(against(&quick, &shelf, NOMINAL, own, 1e6).goal, None);
+        assert_eq!(against(&quick, &shelf, NOMINAL, own, &bare).goal, None);
         let few = Shelf::paced(model, 1, 4, 16 << 20);
-        assert_eq!(against(&options, &few, NOMINAL, own, 1e6).goal, None);
+        assert_eq!(against(&options, &few, NOMINAL, own, &bare).goal, None);
         // A request of 128 KiB is two strips: of seven that are written with one of parity.
         let write = &workload::workloads(70)[1];
-        let (reads, writes) = against(&options, &shelf, NOMINAL, write, 1.0).plan.expect("counted");
+        let (reads, writes) =
+            against(&options, &shelf, NOMINAL, write, &bare).plan.expect("counted");
         assert!(reads == 0.0 && (writes - 16.0 / 7.0).abs() < 1e-9, "{reads} {writes}");
     }
 }

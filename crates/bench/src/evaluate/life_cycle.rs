@@ -92,7 +92,7 @@ pub fn bench_life_cycle(
         for (own, bare) in all.iter().zip(&states[0].courses) {
             progress(&format!("{name}-{}", own.name));
             let course = cycle.course(name, own)?;
-            let against = judge::against(options, &shelf, name, own, bare.value());
+            let against = judge::against(options, &shelf, name, own, bare);
             figures::add(&mut report, name, &course, against);
             courses.push(course);
         }

@@ -6,9 +6,10 @@
 //!   steady and then in instances. [`cpu`]: the machine's CPU time.
 //! - [`figures`]: results and their aspects; `judge`: what they are compared with. [`setup`]: what
 //!   is measured, and in which order, as tables. [`published`]: what documents say, from one file.
-//! - `versus`: the generator beside fio. `states`: those of an array that end by themselves.
-//! - [`spec_sheet`], [`life_cycle`], [`rebuild`], [`sweep`]: the procedures of `palisade bench
-//!   spec-sheet`, `life-cycle`, `rebuild` and `sweep`.
+//! - `states`: those of an array that end by themselves. `peer`: another product's array beside
+//!   ours. `versus`: the generator beside fio.
+//! - [`spec_sheet`], [`life_cycle`], [`rebuild`], [`sweep`], [`hosts`]: the procedures of `palisade
+//!   bench spec-sheet`, `life-cycle`, `rebuild`, `sweep` and `scale`.
 //!
 //! Invariants
 //! - What it makes on drives is wiped in the end, however that comes, unless the process is killed.
@@ -17,9 +18,11 @@
 pub mod course;
 pub mod cpu;
 pub mod figures;
+pub mod hosts;
 mod judge;
 pub mod life_cycle;
 pub mod options;
+mod peer;
 pub mod published;
 pub mod rebuild;
 pub mod setup;

@@ -113,6 +113,32 @@ impl fmt::Display for Loader {
     }
 }
 
+/// Another product's array that is measured beside ours.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// What it is called: small letters, digits and `-`.
+    pub name: String,
+    /// Its block device.
+    pub path: PathBuf,
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && name.chars().all(is_name) => {
+                match path.is_empty() {
+                    true => Err("the path of its block device is missing".to_owned()),
+                    false => Ok(Self { name: name.to_owned(), path: path.into() }),
+                }
+            }
+            _ => Err("use NAME=PATH; a name has small letters, digits and -".to_owned()),
+        }
+    }
+}
+
 /// How a workload's runs are timed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Timing {
@@ -153,6 +179,8 @@ pub struct Options {
     pub area: Option<u64>,
     /// Requests a second of open loads.
     pub rate: Option<f64>,
+    /// Others that are measured beside the array.
+    pub peers: Vec<Peer>,
     /// Who makes the loads.
     pub load: Loader,
     /// Where fio's job files and reports are kept.
@@ -179,6 +207,7 @@ impl Options {
             seconds: None,
             area: None,
             rate: None,
+            peers: Vec::new(),
             load: Loader::Own,
             keep: None,
             dry_run: false,
@@ -235,12 +264,27 @@ impl Options {
     /// # Errors
     /// `Refused`, with what to do.
     pub fn check_array(&self, what: &str) -> Result<(), BenchError> {
+        self.check_no_peer(what)?;
         match self.source {
             Source::Device(_) => Err(BenchError::Refused(format!(
                 "bench {what} makes an array: give it --drives, --model or --memory, and a \
                  --device to bench spec-sheet or sweep"
             ))),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses peers where none is measured.
+    ///
+    /// # Errors
+    /// `Refused`, with what to do.
+    pub fn check_no_peer(&self, what: &str) -> Result<(), BenchError> {
+        match self.peers.is_empty() {
+            true => Ok(()),
+            false => Err(BenchError::Refused(format!(
+                "bench {what} measures no peer: give --peer to bench spec-sheet or sweep, or leave \
+                 it out"
+            ))),
         }
     }
 
@@ -260,6 +304,8 @@ impl Options {
         } else if self.load == Loader::Fio && in_process {
             "fio does not reach drives that live in this process: give --drives or --device, or \
              leave --load out"
+        } else if !self.peers.is_empty() && self.source.count() == 1 {
+            "a --peer stands beside an array: give several drives"
         } else if self.load == Loader::Own && self.keep.is_some() {
             "--keep keeps fio's job files: give --load fio, too"
         } else {
@@ -286,6 +332,10 @@ mod tests {
             Options { area: Some(GIB + 512), ..usual.clone() },
             Options { rate: Some(0.0), ..usual.clone() },
             Options { load: Loader::Fio, ..usual.clone() },
+            Options {
+                peers: vec!["md=/dev/md0".parse().unwrap()],
+                ..Options::new(Source::Device("/dev/null".into()))
+            },
             Options { keep: Some("/tmp".into()), ..usual.clone() },
             Options { source: Source::Drives(Vec::new()), ..usual.clone() },
             Options { source: Source::Memory { bytes: GIB, count: 65 }, ..usual.clone() },
@@ -293,6 +343,15 @@ mod tests {
         for options in wrong {
             let refused = options.check();
             assert!(matches!(refused, Err(BenchError::Refused(_))), "{options:?}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn peers_have_a_name_and_a_path() {
+        let peer = Peer { name: "sr-1000".to_owned(), path: "/dev/gvd0=1".into() };
+        assert_eq!("sr-1000=/dev/gvd0=1".parse(), Ok(peer));
+        for wrong in ["", "md", "=/dev/md0", "md=", "M D=/dev/md0"] {
+            assert!(wrong.parse::<Peer>().is_err(), "{wrong}");
         }
     }
 

@@ -104,6 +104,9 @@ fn setup(report: &Report, options: &Options, shelf: &Shelf) -> Table {
     let row = |what: &str, value: String| vec![text(what), Cell::Text(value)];
     let count = shelf.drives.len();
     let what = match &options.source {
+        Source::Drives(paths) if count == 0 => {
+            format!("{} of each of the other hosts", paths.len())
+        }
         Source::Drives(_) => format!("{count} drives by their paths"),
         Source::Device(path) => format!("the device {}", path.display()),
         Source::Memory { bytes, .. } => {

@@ -80,6 +80,11 @@ impl Shelf {
         }
     }
 
+    /// No drives: those of other hosts are not here.
+    pub fn none() -> Self {
+        Self { drives: Vec::new(), start: 0, bytes: 0, model: None, is_device: true }
+    }
+
     /// Paced drives.
     pub fn paced(model: &'static Model, slower: u32, count: usize, bytes: u64) -> Self {
         let paces = DriveState::many(model, slower.into(), count);

@@ -13,9 +13,9 @@ use super::setup::{self, How, Step};
 use super::shelf::Shelf;
 use super::states::Rebuilding;
 use super::yard::Yard;
-use super::{data_strips, group, versus};
+use super::{data_strips, group, peer, versus};
 use crate::error::BenchError;
-use crate::report::{Report, Table};
+use crate::report::{Cell, Report, Table};
 use workload::{Workload, workloads};
 
 /// The workload that is measured beside a rebuild.
@@ -62,7 +62,10 @@ pub fn bench_spec_sheet(
     let shelf = super::shelf_for(options, data_strips(options)?, progress)?;
     let has_parity = !shelf.is_device && group(options, shelf.drives.len())?.parities > 0;
     let all: Vec<Workload> = workloads(options.mix).into_iter().chain(more()).collect();
-    setup::tell(&mut report, options, &shelf, &steps(&all, shelf.is_device, has_parity));
+    let mut steps = steps(&all, shelf.is_device, has_parity);
+    steps.extend(peer::steps(options, &all));
+    setup::tell(&mut report, options, &shelf, &steps);
+    let peers = peer::open(options)?;
     if options.dry_run {
         return Ok(report);
     }
@@ -77,21 +80,28 @@ pub fn bench_spec_sheet(
     for (workload, bare) in all.iter().zip(&baseline) {
         progress(&format!("{NOMINAL}-{}", workload.name));
         let course = runner.course(workload)?;
-        let against = judge::against(options, &shelf, NOMINAL, workload, bare.value());
+        let against = judge::against(options, &shelf, NOMINAL, workload, bare);
         figures::add(&mut report, NOMINAL, &course, against);
         nominal.push(course);
     }
-    report.tables.push(beside("random", "Figure 8", &baseline, &nominal));
-    report.tables.push(beside("sequential", "Figure 9", &baseline, &nominal));
     let read = all.iter().zip(&baseline).find(|(own, _)| own.name == IN_REBUILD);
     if let Some((workload, bare)) = read.filter(|_| has_parity) {
         progress(&format!("{DEVICE_REBUILD}-{}", workload.name));
         let mut course = runner.course_in(workload, &mut Rebuilding::default())?;
-        let against = judge::against(options, &shelf, DEVICE_REBUILD, workload, bare.value());
+        let against = judge::against(options, &shelf, DEVICE_REBUILD, workload, bare);
         figures::add(&mut report, DEVICE_REBUILD, &course, against);
         course.workload.name.push_str("-in-rebuild");
         nominal.push(course);
     }
+    let area = runner.area;
+    drop(runner);
+    let mut measured = Vec::new();
+    for peer in &peers {
+        let what = (&all[..], Some(&baseline[..]));
+        measured.push(peer.measure(&mut report, what, (area, LARGEST), progress)?);
+    }
+    report.tables.push(beside(("random", "Figure 8"), &baseline, &nominal, &measured));
+    report.tables.push(beside(("sequential", "Figure 9"), &baseline, &nominal, &measured));
     report.tables.push(sheet(&nominal, shelf.drives.len()));
     Ok(report)
 }
@@ -122,45 +132,54 @@ pub(super) fn baseline(
 }
 
 /// The bare drives and the array, beside what a figure of the white paper has.
-fn beside(name: &str, figure: &str, baseline: &[Course], nominal: &[Course]) -> Table {
+fn beside(
+    (name, figure): (&str, &str),
+    baseline: &[Course],
+    nominal: &[Course],
+    peers: &[peer::Measured],
+) -> Table {
     let published = Published::all();
-    let columns = [
-        "workload",
-        "unit",
-        "baseline",
-        "palisade",
-        "to baseline",
-        "published baseline",
-        "SupremeRAID",
-        "to its baseline",
-        "CPU product",
-        "to its baseline",
-    ];
-    let is_of = |course: &&(&Course, &Course)| {
+    let mut columns =
+        ["workload", "unit", "baseline", "palisade", "to baseline"].map(str::to_owned).to_vec();
+    columns.extend(
+        peers.iter().flat_map(|own| [own.name.clone(), format!("{}, to baseline", own.name)]),
+    );
+    let theirs =
+        ["published baseline", "SupremeRAID", "to its baseline", "CPU product", "to its baseline"];
+    columns.extend(theirs.map(str::to_owned));
+    let is_of = |course: &(&Course, &Course)| {
         published.find(figure, &course.0.workload.name, "baseline").is_some()
     };
     let pairs: Vec<(&Course, &Course)> = nominal.iter().zip(baseline).collect();
-    let row = |(course, bare): &(&Course, &Course)| {
+    let row = |(at, (course, bare)): (usize, &(&Course, &Course))| {
         let workload = &course.workload;
         let (unit, factor) = workload.unit();
         let (ours, bare) = (course.value(), bare.value());
         let told = |side| published.find(figure, &workload.name, side).map(|own| own.value);
         let ratio = |side| Some(told(side)? / told("baseline")?);
-        vec![
-            workload.name.clone().into(),
+        let mut row = vec![
+            Cell::from(workload.name.clone()),
             unit.to_owned().into(),
             (bare / factor).into(),
             (ours / factor).into(),
             (ours / bare).into(),
-            told("baseline").into(),
+        ];
+        for peer in peers {
+            let own = peer.courses[at].value();
+            row.extend([Cell::from(own / factor), (own / bare).into()]);
+        }
+        row.extend([
+            Cell::from(told("baseline")),
             told("SupremeRAID").into(),
             ratio("SupremeRAID").into(),
             told("CPU product").into(),
             ratio("CPU product").into(),
-        ]
+        ]);
+        row
     };
-    let rows = pairs.iter().filter(is_of).map(row).collect();
+    let rows = pairs.iter().enumerate().filter(|(_, pair)| is_of(pair)).map(row).collect();
     let title = "bare drives and an array, beside what was published";
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     setup::table(name, title, &columns, rows, published.source("W", figure))
 }
 

@@ -1,6 +1,7 @@
 //! A state of an array that ends by itself: one of its drives is being filled.
 
 use super::course::{Passing, Runner};
+use super::yard::is_rebuilding;
 use crate::error::BenchError;
 use engine::manage::command::ArrayStatus;
 use std::time::{Duration, Instant};
@@ -36,8 +37,9 @@ impl Passing for Rebuilding {
     }
 
     fn holds(&mut self, runner: &Runner<'_>) -> Result<bool, BenchError> {
-        let holds = runner.yard.is_rebuilding()?;
-        let filled = runner.yard.status()?.as_ref().and_then(filled).filter(|_| holds);
+        let status = runner.yard.status()?;
+        let holds = status.as_ref().is_some_and(is_rebuilding);
+        let filled = status.as_ref().and_then(filled).filter(|_| holds);
         let now = filled.map(|bytes| (Instant::now(), bytes));
         self.last = match (self.seen, now) {
             (Some((then, before)), Some((now, bytes))) => {

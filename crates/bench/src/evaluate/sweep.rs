@@ -9,7 +9,7 @@ use super::options::Options;
 use super::published::Published;
 use super::setup::{self, How, Step};
 use super::yard::Yard;
-use super::{data_strips, shelf_for};
+use super::{data_strips, peer, shelf_for};
 use crate::error::BenchError;
 use crate::report::{Cell, Report, Table};
 use units::{KIB, MIB, format_size};
@@ -118,7 +118,10 @@ pub fn bench_sweep(
     let plan = sweep.plan(options.mix);
     let mut steps = vec![Step::prepare(state, "what is measured is filled")];
     let each = plan.iter().flat_map(|(_, own)| own).filter(|own| fits(own));
-    steps.extend(each.map(|own| Step::run(state, own, How::Steady)));
+    let each: Vec<Workload> = each.cloned().collect();
+    steps.extend(each.iter().map(|own| Step::run(state, own, How::Steady)));
+    steps.extend(peer::steps(options, &each));
+    let peers = peer::open(options)?;
     setup::tell(&mut report, options, &shelf, &steps);
     if options.dry_run {
         return Ok(report);
@@ -132,34 +135,51 @@ pub fn bench_sweep(
     runner.fill()?;
     let mut all: Vec<(Pattern, Vec<Course>)> = Vec::new();
     for (pattern, workloads) in plan {
-        let mut courses = Vec::new();
-        for workload in &workloads {
-            if !fits(workload) {
-                let most = format_size(MOST_UNDER_WAY as u64);
-                report.notes.push(format!(
-                    "{state}-{} was left out: more than {most} would be under way",
-                    workload.name
-                ));
-                continue;
-            }
-            progress(&format!("{state}-{}", workload.name));
-            let course = runner.course(workload)?;
-            figures::add(&mut report, state, &course, Against::default());
-            courses.push(course);
-        }
+        let courses = courses(&mut report, &mut runner, (state, &workloads), progress)?;
         all.push((pattern, courses));
     }
     report.tables.extend(warm_up(&all));
+    let area = runner.area;
+    drop(runner);
+    let mut measured = Vec::new();
+    for peer in &peers {
+        measured.push(peer.measure(&mut report, (&each, None), (area, largest), progress)?);
+    }
     if is_one && !shelf.is_device {
         let courses = all.iter().flat_map(|(_, courses)| courses);
-        report.tables.push(table("single-drive", SINGLE, courses));
+        report.tables.push(table("single-drive", SINGLE, courses, &measured));
     } else {
         let named = |(pattern, courses): &(Pattern, Vec<Course>)| {
-            table(&format!("{state}-{}", pattern.name), LOCAL, courses.iter())
+            table(&format!("{state}-{}", pattern.name), LOCAL, courses.iter(), &measured)
         };
         report.tables.extend(all.iter().map(named));
     }
     Ok(report)
+}
+
+/// Runs a pattern's workloads, without those of which too much would be under way.
+fn courses(
+    report: &mut Report,
+    runner: &mut Runner<'_>,
+    (state, workloads): (&str, &[Workload]),
+    progress: &dyn Fn(&str),
+) -> Result<Vec<Course>, BenchError> {
+    let mut courses = Vec::new();
+    for workload in workloads {
+        if !fits(workload) {
+            let most = format_size(MOST_UNDER_WAY as u64);
+            report.notes.push(format!(
+                "{state}-{} was left out: more than {most} would be under way",
+                workload.name
+            ));
+            continue;
+        }
+        progress(&format!("{state}-{}", workload.name));
+        let course = runner.course(workload)?;
+        figures::add(report, state, &course, Against::default());
+        courses.push(course);
+    }
+    Ok(courses)
 }
 
 /// A table's document: its figure's name, and whose figures stand beside ours.
@@ -172,6 +192,7 @@ fn table<'a>(
     name: &str,
     (figure, sides): Beside,
     courses: impl Iterator<Item = &'a Course>,
+    peers: &[peer::Measured],
 ) -> Table {
     let published = Published::all();
     let own = ["pattern", "jobs", "depth", "IOPS", "MiB/s", "latency, ms", "CPU, %"];
@@ -183,6 +204,9 @@ fn table<'a>(
         published.figures.iter().any(|own| own.figure == figure && own.side == *side)
     };
     let theirs: Vec<String> = theirs.filter(is_told).collect();
+    columns.extend(peers.iter().flat_map(|peer| {
+        ["IOPS", "latency, ms", "CPU, %"].map(|what| format!("{} {what}", peer.name))
+    }));
     columns.extend(theirs.iter().map(|side| format!("published: {side}")));
     let row = |course: &Course| {
         let Workload { name, jobs, depth, .. } = &course.workload;
@@ -196,6 +220,15 @@ fn table<'a>(
             mean(|own| own.ran.tally.times().mean() / 1e6),
             mean(|own| own.cpu_percent),
         ];
+        for peer in peers {
+            let own = peer.courses.iter().find(|own| own.workload.name == *name);
+            let mean = |of: fn(&super::course::Instance) -> f64| own.map(|own| own.mean(of));
+            row.extend([
+                Cell::from(mean(|own| own.ran.tally.rate())),
+                mean(|own| own.ran.tally.times().mean() / 1e6).into(),
+                mean(|own| own.cpu_percent).into(),
+            ]);
+        }
         let told = |side: &String| published.find(figure, name, side).map(|own| own.value);
         row.extend(theirs.iter().map(|side| Cell::from(told(side))));
         row

@@ -1,6 +1,7 @@
 //! Whole procedures, small.
 
 use super::course::Runner;
+use super::hosts::{Hosts, bench_scale};
 use super::life_cycle::bench_life_cycle;
 use super::options::{Loader, Options, Profile, Source};
 use super::rebuild::bench_rebuild;
@@ -169,6 +170,66 @@ fn a_rebuild_is_measured_idle_and_beside_hosts() {
     let raid0 = Options { level: layout::Level::Raid0, ..options };
     let refused = bench_rebuild(&raid0, "", "", &|_| ());
     assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("level 0")));
+}
+
+/// A file stands for another product's array.
+#[test]
+fn a_peer_is_measured_beside_the_array() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = dir.path().join("peer");
+    std::fs::File::create(&path).unwrap().set_len(64 * MIB).unwrap();
+    let options = Options {
+        instances: 1,
+        peers: vec![format!("other={}", path.display()).parse().unwrap()],
+        ..small(Source::Memory { bytes: 64 * MIB, count: 3 })
+    };
+    let sweep = Sweep { blocks: vec![4096], pairs: vec![(1, 4)] };
+    let report = bench_sweep(&options, &sweep, "", "", &|_| ()).unwrap();
+    assert!(value(&report, "peer-other-4k-random-read-1x4") > 0.0);
+    are_whole(&report);
+    let table = report.tables.last().expect("is there");
+    let at = table.columns.iter().position(|own| own == "other IOPS").expect("has a column");
+    assert!(table.rows.iter().all(|row| matches!(row[at], Cell::Number(iops) if iops > 0.0)));
+    // It has data now, and was not named.
+    let refused = bench_spec_sheet(&options, "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::WouldDestroy { path: own, .. }) if *own == path));
+    let refused = bench_life_cycle(&options, "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("no peer")));
+    let sheet = Options { destroy: vec![path], ..options };
+    let report = bench_spec_sheet(&sheet, "", "", &|_| ()).unwrap();
+    are_whole(&report);
+    let random = report.tables.iter().find(|own| own.name == "random").expect("is there");
+    assert_eq!(random.columns[5..7], ["other".to_owned(), "other, to baseline".to_owned()]);
+    assert!(value(&report, "peer-other-4k-random-write-to-baseline") > 0.0);
+}
+
+#[test]
+fn hosts_share_the_drives_and_are_measured_one_two_and_more() {
+    let options = Options { instances: 1, ..small(Source::Memory { bytes: 64 * MIB, count: 4 }) };
+    let report = bench_scale(&options, &Hosts::Here(2), "", "", &|_| ()).unwrap();
+    for workload in ["128k-sequential-read", "4k-random-write"] {
+        assert!(value(&report, &format!("hosts-1-{workload}")) > 0.0);
+        // One core makes both hosts' loads: no more than it can.
+        assert!(value(&report, &format!("hosts-2-{workload}-to-baseline")) > 0.0);
+    }
+    let tables: Vec<&str> = report.tables.iter().map(|own| own.name.as_str()).collect();
+    assert_eq!(tables, ["setup", "topology", "process", "fio-parameters", "scale"]);
+    are_whole(&report);
+    let scale = report.tables.last().expect("is there");
+    let first = &scale.rows[0];
+    assert_eq!((scale.rows.len(), &first[5]), (4 * 2, &11.9.into()), "what was published");
+    let odd = bench_scale(&options, &Hosts::Here(3), "", "", &|_| ());
+    assert!(matches!(&odd, Err(BenchError::Refused(why)) if why.contains("multiple")));
+    let there = Hosts::There(vec!["10.0.0.1".to_owned()]);
+    let refused = bench_scale(&options, &there, "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("--drives")));
+    let drives = Source::Drives(vec!["/dev/nvme0n1".into()]);
+    let blind = Options { area: None, ..small(drives.clone()) };
+    let refused = bench_scale(&blind, &there, "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("--area")));
+    // Nobody can look at them: they have to be named.
+    let refused = bench_scale(&small(drives), &there, "", "", &|_| ());
+    assert_eq!(refused.map(drop).map_err(|error| error.status()), Err(3));
 }
 
 #[test]

@@ -57,12 +57,13 @@ pub fn against_fio(
             reached: runner.yard.reached(),
             cores: options.cores,
             only_counts: true,
+            clients: Vec::new(),
         };
         let mut ratios = Vec::new();
         for round in 0..rounds {
             let mine = runner.once(&own, counted, round as u64)?.ran.tally.rate();
             let place = (dir.path(), round + usize::from(reads) * rounds);
-            let fio = theirs.run(place, counted, counted, &options.stop)?;
+            let fio = theirs.run(place, Some(counted), counted, &options.stop)?;
             ratios.push(mine / fio[0].rate());
         }
         let goal = options.is_whole().then_some(Goal::Near(1.0, APART));

@@ -16,6 +16,7 @@ use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
 use format::{AREA_BYTES, tail_offset};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 use units::{CoreId, MIB, Slot, Uuid};
@@ -24,6 +25,11 @@ const NAME: &str = "bench";
 
 /// How often it is seen how the array is.
 pub const LOOK: Duration = Duration::from_millis(1);
+
+/// Whether the drive of slot 0 is being filled.
+pub fn is_rebuilding(array: &ArrayStatus) -> bool {
+    array.slots.first().is_some_and(|slot| slot.health == SlotHealth::Rebuilding)
+}
 
 /// The cores and what is made on them.
 pub struct Yard<'a> {
@@ -133,6 +139,9 @@ impl<'a> Yard<'a> {
         }
         // What is under way at the drive that was taken out has to come back first.
         while self.status()?.is_some_and(|array| array.slots.iter().any(|own| own.quarantined)) {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(BenchError::Interrupted);
+            }
             std::thread::sleep(LOOK);
         }
         let drive = references(&self.shelf.drives[..1]).remove(0);
@@ -157,7 +166,7 @@ impl<'a> Yard<'a> {
     /// # Errors
     /// When the engine does not say.
     pub fn is_rebuilding(&self) -> Result<bool, BenchError> {
-        Ok(self.health()? == Some(SlotHealth::Rebuilding))
+        Ok(self.status()?.as_ref().is_some_and(is_rebuilding))
     }
 
     /// What the array's cores wrote so that no write is lost in a crash.
@@ -215,9 +224,9 @@ impl<'a> Yard<'a> {
         }
     }
 
-    /// Whether all that is asked of drives goes through this process.
-    pub fn is_asked_here(&self) -> bool {
-        self.options.load == Loader::Own || self.made.is_some()
+    /// Whether there is an array.
+    pub fn is_made(&self) -> bool {
+        self.made.is_some()
     }
 
     /// Bytes that can be loaded.

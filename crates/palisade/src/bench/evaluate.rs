@@ -1,10 +1,11 @@
-//! `palisade bench spec-sheet`, `life-cycle`, `rebuild` and `sweep`: what is measured, how, where
-//! the report goes, and that Ctrl-C ends it in order. `compare`, which measures nothing.
+//! `palisade bench spec-sheet`, `life-cycle`, `rebuild`, `scale` and `sweep`: what is measured,
+//! how, where the report goes, and that Ctrl-C ends it in order. `compare`, which measures nothing.
 
 use super::{model_name_one, print, seconds, size, tell};
 use bench::compare::{bench_compare, is_no_worse};
+use bench::evaluate::hosts::{Hosts, bench_scale};
 use bench::evaluate::life_cycle::bench_life_cycle;
-use bench::evaluate::options::{Loader, Options, Profile, Source};
+use bench::evaluate::options::{Loader, Options, Peer, Profile, Source};
 use bench::evaluate::rebuild::bench_rebuild;
 use bench::evaluate::spec_sheet::bench_spec_sheet;
 use bench::evaluate::sweep::{Sweep, bench_sweep};
@@ -80,6 +81,10 @@ struct WorkArgs {
     /// Open loads: so many requests come each second, whether or not those before are done
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
+    /// Another product's array to be measured beside ours, by spec-sheet and sweep: a name, and its
+    /// block device
+    #[arg(long, value_name = "NAME=PATH")]
+    peer: Vec<Peer>,
     /// Who makes the loads: our generator, or fio, which takes bare drives by their paths and
     /// arrays by NBD
     #[arg(long, value_name = "own|fio", default_value_t = Loader::Own)]
@@ -166,6 +171,22 @@ pub struct SweepArgs {
     output: OutputArgs,
 }
 
+/// `palisade bench scale`.
+#[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("target").required(true))]
+pub struct ScaleArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Number of hosts that this program plays, which share the drives evenly; or machines that
+    /// run fio --server, each with drives of these paths of its own
+    #[arg(long, value_name = "N|ADDR,…", default_value = "3")]
+    hosts: Hosts,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
 /// `palisade bench compare`.
 #[derive(clap::Args, Debug)]
 pub struct CompareArgs {
@@ -220,6 +241,7 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
         seconds: work.seconds.map(Duration::from_secs_f64),
         area: work.area,
         rate: work.rate,
+        peers: work.peer.clone(),
         load: work.load,
         keep: work.keep.clone(),
         dry_run: work.dry_run,
@@ -258,6 +280,14 @@ fn carry_out(procedure: Procedure, args: &ProcedureArgs, command: &str) -> ExitC
 /// Carries `palisade bench spec-sheet` out.
 pub fn spec_sheet(args: &ProcedureArgs, command: &str) -> ExitCode {
     carry_out(bench_spec_sheet, args, command)
+}
+
+/// Carries `palisade bench scale` out.
+pub fn scale(args: &ScaleArgs, command: &str) -> ExitCode {
+    let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
+    end_in_order(options.stop.clone());
+    let report = bench_scale(&options, &args.hosts, env!("CARGO_PKG_VERSION"), command, &tell);
+    args.output.print(report)
 }
 
 /// Carries `palisade bench life-cycle` out.

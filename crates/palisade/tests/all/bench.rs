@@ -149,6 +149,8 @@ fn a_sheet_that_can_not_be_measured_is_refused() {
         ("spec-sheet --memory 64M --count 4 --load fio", "give --drives or --device"),
         ("spec-sheet --memory 64M --count 4 --load ior", "use own or fio"),
         ("spec-sheet --memory 64M --count 4 --keep /tmp", "give --load fio"),
+        ("scale --memory 64M --count 4 --hosts 0", "use 1 to 64 hosts"),
+        ("scale --memory 64M --count 4 --hosts 3", "give a multiple"),
         ("sweep --memory 64M --count 4 --jobs 1,2 --depth 1", "they are pairs"),
         ("sweep --memory 64M --count 4 --block 3K", "powers of two"),
     ] {
@@ -205,6 +207,63 @@ fn reports_are_written_in_every_form_and_compared() {
         bench(&format!("{words} --dry-run --html {}/no/a.html", dir.path().display()));
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("setup:") && said.contains("no/a.html"), "{said}");
+}
+
+/// A `fio --server`, ended with it.
+struct FioServer(std::process::Child, u16);
+
+impl FioServer {
+    fn start() -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|own| own.local_addr());
+        let port = free.expect("a port").port();
+        let mut command = Command::new("fio");
+        command.arg(format!("--server=ip:127.0.0.1,{port}"));
+        let null = std::process::Stdio::null;
+        let mut child = command.stdout(null()).stderr(null()).spawn().expect("fio is here");
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = child.try_wait().expect("is a child");
+            assert!(ended.is_none(), "fio ended: {ended:?}");
+            std::thread::yield_now();
+        }
+        Self(child, port)
+    }
+}
+
+impl Drop for FioServer {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn three_hosts_of_fio_are_measured_together() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let path = dir.path().join("drive");
+    std::fs::write(&path, vec![0; 64 << 20]).expect("a drive");
+    let path = path.display();
+    let servers: Vec<FioServer> = (0..3).map(|_| FioServer::start()).collect();
+    let hosts: Vec<String> = servers.iter().map(|own| format!("127.0.0.1:{}", own.1)).collect();
+    let words = format!(
+        "scale --drives {path} --hosts {} --area 64M --seconds 0.3 --instances 1 --json",
+        hosts.join(",")
+    );
+    let (status, said) = bench(&words);
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("can't be looked at from here"), "{said}");
+    let (status, said) = bench(&format!("{words} --destroy-data {path}"));
+    assert_eq!(status, Some(0), "{said}");
+    let json = said.find("{\n").map(|from| &said[from..=said.rfind('}').expect("ends")]);
+    let report: Value = serde_json::from_str(json.unwrap_or_default()).expect("is JSON");
+    for hosts in 1..=3 {
+        for workload in ["128k-sequential-read", "4k-random-write"] {
+            let name = format!("hosts-{hosts}-{workload}");
+            let all = report["results"].as_array().expect("has results");
+            let own = all.iter().find(|own| own["name"] == name.as_str());
+            assert!(own.is_some_and(|own| own["value"].as_f64() > Some(0.0)), "{name}: {said}");
+        }
+    }
 }
 
 /// Both generators, by the same path.
