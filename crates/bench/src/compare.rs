@@ -90,11 +90,11 @@ impl Past {
 }
 
 /// What two reports must have alike, and what it is called.
-const ALIKE: [(&str, &[&str]); 2] =
-    [("/model/name", &["model", "--model"]), ("/model/scale", &["scale", "--scale"])];
+const ALIKE: [(&str, &str, &str); 2] =
+    [("/model/name", "model", "--model"), ("/model/scale", "scale", "--scale")];
 
 fn check_alike(a: &Read, b: &Read) -> Result<(), BenchError> {
-    for (pointer, [what, flag]) in ALIKE.map(|(pointer, own)| (pointer, [own[0], own[1]])) {
+    for (pointer, what, flag) in ALIKE {
         let [first, second] = [a, b].map(|own| own.json.pointer(pointer));
         if first != second {
             let told = |own: Option<&Value>| own.map_or("none".to_owned(), Value::to_string);

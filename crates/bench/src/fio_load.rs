@@ -73,6 +73,14 @@ pub fn check() -> Result<(), BenchError> {
     }
 }
 
+/// A folder for jobs, gone with its owner.
+///
+/// # Errors
+/// When there is no room for it.
+pub fn temporary() -> Result<tempfile::TempDir, BenchError> {
+    tempfile::tempdir().map_err(|error| BenchError::System { path: "a folder".into(), error })
+}
+
 /// A name or path in a job file, where `:` is between files and a backslash before one that is not.
 fn escaped(path: &Path) -> String {
     path.display().to_string().replace('\\', "\\\\").replace(':', "\\:")
@@ -228,9 +236,7 @@ impl FioLoad {
             one.chain(logs.take_while(|path| path.exists())).map(|path| read(&path)).collect();
         if !self.clients.is_empty() {
             // Of one load each: all machines together.
-            let mut sum = Tally::default();
-            tallies.iter().for_each(|own| sum.add(own));
-            tallies = vec![sum];
+            tallies = vec![Tally::of(&tallies)];
         }
         let series = series(&logs, counted.unwrap_or(interval), interval);
         let is_known = series.iter().any(|count| *count > 0);

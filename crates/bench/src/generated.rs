@@ -190,17 +190,17 @@ impl Rig {
         }
         drop(sender);
         self.sleep_until(from, stop)?;
-        let (cpu, counts, first) = (cpu_time(), self.counts(), look());
-        self.sleep_until(until, stop)?;
-        let (cpu, after, last) = (cpu_time().saturating_sub(cpu), self.counts(), look());
-        let cores = counts.iter().zip(&after).map(|(from, to)| between(from, to)).collect();
+        let (looks, cpu, cores) = self.beside(|| {
+            let first = look();
+            self.sleep_until(until, stop).map(|()| first)
+        });
+        let (first, last) = (looks?, look());
         let mut each = vec![Tally::default(); loads.len()];
         for _ in 0..usize::from(self.cores()) * loads.len() {
             let (number, tally) = answers.recv().map_err(|_| BenchError::CoreGone)?;
             each[number].add(&tally);
         }
-        let mut tally = Tally::default();
-        each.iter().for_each(|own| tally.add(own));
+        let tally = Tally::of(&each);
         match (tally.failed, tally.wrong) {
             (0, (0, _)) => Ok((Ran { tally, each, cpu, cores }, [first, last])),
             (0, (count, first)) => {

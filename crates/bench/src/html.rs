@@ -80,19 +80,18 @@ impl Chart {
         if ["setup", "topology", "process", "fio-parameters"].contains(&table.name.as_str()) {
             return None;
         }
-        let is_number =
-            |at: usize| table.rows.iter().any(|row| matches!(row.get(at), Some(Cell::Number(_))));
         let (wanted, is_one_scale) = wanted(&table.name);
         let is_bar = |at: &usize| {
             let own = &table.columns[*at];
             let is_wanted = wanted.is_empty()
                 || wanted.iter().any(|start| own == start || own.starts_with(&format!("{start},")))
                 || wanted.contains(&"published") && own.starts_with("published");
-            is_number(*at) && is_wanted
+            table.has_numbers(*at) && is_wanted
         };
         let bars: Vec<usize> = (0..table.columns.len()).filter(is_bar).collect();
-        let is_name =
-            |at: &usize| !is_number(*at) && !["unit", "panel"].contains(&&*table.columns[*at]);
+        let is_name = |at: &usize| {
+            !table.has_numbers(*at) && !["unit", "panel"].contains(&&*table.columns[*at])
+        };
         let names = (0..table.columns.len()).filter(is_name).collect();
         // Of panels only the ratio is of one unit.
         let panel = table.columns.iter().position(|own| own == "panel");
@@ -162,8 +161,7 @@ fn cell(cell: &Cell, is_number: bool) -> Markup {
 }
 
 fn table(own: &Table) -> Markup {
-    let is_number =
-        |at: usize| own.rows.iter().any(|row| matches!(row.get(at), Some(Cell::Number(_))));
+    let numeric: Vec<bool> = (0..own.columns.len()).map(|at| own.has_numbers(at)).collect();
     html! {
         section id=(own.name) {
             h2 { (own.title) }
@@ -173,11 +171,11 @@ fn table(own: &Table) -> Markup {
                 table {
                     thead { tr {
                         @for (at, name) in own.columns.iter().enumerate() {
-                            th.n[is_number(at)] scope="col" { (name) }
+                            th.n[numeric[at]] scope="col" { (name) }
                         }
                     } }
                     tbody { @for row in &own.rows { tr {
-                        @for (at, one) in row.iter().enumerate() { (cell(one, is_number(at))) }
+                        @for (at, one) in row.iter().enumerate() { (cell(one, numeric[at])) }
                     } } }
                 }
             }

@@ -182,6 +182,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// Whether a column has numbers.
+    pub(crate) fn has_numbers(&self, column: usize) -> bool {
+        self.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Number(_))))
+    }
+
     fn text(&self) -> String {
         let rows: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(Cell::text).collect()).collect();

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use units::{CoreId, Uuid};
 
 /// What is served: the volumes of an array, by their numbers `v0`, `v1` and so on.
-#[derive(Clone)]
 struct Served {
     core: Core<Env>,
     array: ArrayId,
@@ -52,7 +51,7 @@ impl Exports for Served {
     }
 }
 
-/// The name of a volume's export.
+/// The name of a volume, and of its export.
 pub fn name(number: usize) -> String {
     format!("v{number}")
 }

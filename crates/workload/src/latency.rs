@@ -50,13 +50,11 @@ impl Latencies {
     /// Counts a request that took so long.
     #[inline]
     pub fn note(&mut self, time: Nanos) {
-        self.counts[interval(time.0)] += 1;
-        self.count += 1;
-        self.nanos += u128::from(time.0);
-        self.longest = self.longest.max(time);
+        self.note_many(time, 1);
     }
 
     /// Counts so many requests that took so long.
+    #[inline]
     pub fn note_many(&mut self, time: Nanos, count: u64) {
         self.counts[interval(time.0)] += count;
         self.count += count;

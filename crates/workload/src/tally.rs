@@ -47,6 +47,13 @@ impl Tally {
         self.time = self.time.max(other.time);
     }
 
+    /// What several came to in the same time.
+    pub fn of<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        all.into_iter().for_each(|own| sum.add(own));
+        sum
+    }
+
     /// Adds what came of a later time, so that both are as one.
     pub fn then(&mut self, next: &Self) {
         let time = Nanos(self.time.0 + next.time.0);

@@ -117,6 +117,11 @@ impl Instance {
         if workload.is_sequential() { tally.bandwidth() } else { tally.rate() }
     }
 
+    /// So many of something, for each of its requests.
+    pub fn for_each(&self, count: u64) -> f64 {
+        count as f64 / self.ran.tally.made.max(1) as f64
+    }
+
     /// The time of one of its series' values.
     pub fn interval(&self) -> Duration {
         let tally = &self.ran.tally;
@@ -168,6 +173,11 @@ impl Course {
     /// Whether requests were done in each instance that counts.
     pub fn is_known(&self) -> bool {
         self.instances().iter().all(|own| own.ran.tally.operations() > 0)
+    }
+
+    /// Whether what drives were asked for is all known.
+    pub fn is_asked_here(&self) -> bool {
+        self.instances().iter().all(|own| own.is_asked_here)
     }
 
     /// The mean of the instances that count: requests a second, or bytes.
@@ -278,9 +288,8 @@ impl<'a> Runner<'a> {
         let path = match &self.options.keep {
             Some(keep) => keep.clone(),
             None => {
-                let error = |error| BenchError::System { path: "a folder".into(), error };
-                let made = tempfile::tempdir().map_err(error)?;
-                self._dir.insert(made).path().to_owned()
+                let made = self._dir.insert(fio_load::temporary()?);
+                made.path().to_owned()
             }
         };
         // Jobs of an earlier runner are kept.
@@ -372,8 +381,7 @@ impl<'a> Runner<'a> {
         let (each, cpu, cores) =
             rig.beside(|| load.run(self.next_job(), counted, span.interval, stop));
         let each = each?;
-        let mut tally = Tally::default();
-        each.iter().for_each(|own| tally.add(own));
+        let tally = Tally::of(&each);
         match tally.failed {
             0 => Ok((Ran { tally, each, cpu, cores }, [first, Ticks::now()])),
             failed => Err(BenchError::Failed(failed)),

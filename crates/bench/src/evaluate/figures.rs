@@ -36,12 +36,9 @@ const OFF_PLAN: f64 = 0.02;
 /// Whether drives were asked for what was planned, for each request; so it is taken to be where
 /// nobody counts.
 pub fn is_as_planned(course: &Course, (reads, writes): (f64, f64)) -> bool {
-    let each = |of: fn(&Instance) -> u64| {
-        course.mean(|own| of(own) as f64 / own.ran.tally.made.max(1) as f64)
-    };
-    !course.instances().iter().all(|own| own.is_asked_here)
-        || is_planned(each(|own| own.asked.reads), reads)
-            && is_planned(each(|own| own.asked.own_writes()), writes)
+    !course.is_asked_here()
+        || is_planned(course.mean(|own| own.for_each(own.asked.reads)), reads)
+            && is_planned(course.mean(|own| own.for_each(own.asked.own_writes())), writes)
 }
 
 /// Whether `asked` is what was planned.
@@ -89,10 +86,8 @@ pub fn add(report: &mut Report, state: &str, course: &Course, against: Against) 
     if course.instances().iter().all(|own| own.cpu_percent > 0.0) {
         one("per-cpu-percent", unit, each(&per_cpu), None);
     }
-    let asked = |of: fn(&Instance) -> u64| {
-        move |own: &Instance| of(own) as f64 / own.ran.tally.made.max(1) as f64
-    };
-    let (reads, writes) = (asked(|own| own.asked.reads), asked(|own| own.asked.own_writes()));
+    let reads = |own: &Instance| own.for_each(own.asked.reads);
+    let writes = |own: &Instance| own.for_each(own.asked.own_writes());
     let unplanned = against.plan.filter(|plan| !is_as_planned(course, *plan));
     if let Some(baseline) = against.baseline {
         let ratios: Vec<f64> = values.iter().map(|value| value / baseline).collect();
@@ -104,11 +99,11 @@ pub fn add(report: &mut Report, state: &str, course: &Course, against: Against) 
             one("of-bound", "ratio", spread(&of_bound), goal);
         }
     }
-    if course.instances().iter().all(|own| own.is_asked_here) {
+    if course.is_asked_here() {
         one("drive-reads", "requests", each(&reads), None);
         one("drive-writes", "requests", each(&writes), None);
-        one("drive-pages", "requests", each(&asked(|own| own.asked.pages)), None);
-        one("drive-batches", "requests", each(&asked(|own| own.asked.batches)), None);
+        one("drive-pages", "requests", each(&|own| own.for_each(own.asked.pages)), None);
+        one("drive-batches", "requests", each(&|own| own.for_each(own.asked.batches)), None);
     }
     if against.baseline.is_some() {
         if let Some((plan_reads, plan_writes)) = unplanned {

@@ -274,10 +274,8 @@ fn drives(states: &[State], count: usize) -> Table {
     for state in states {
         for own in state.courses.iter().filter(|own| own.is_known()) {
             let (unit, factor) = own.workload.unit();
-            let each = |of: fn(&super::course::Asked) -> u64| {
-                own.mean(|own| of(&own.asked) as f64 / own.ran.tally.made.max(1) as f64)
-            };
-            let (reads, writes) = (each(|own| own.reads), each(|own| own.writes));
+            let reads = own.mean(|own| own.for_each(own.asked.reads));
+            let writes = own.mean(|own| own.for_each(own.asked.writes));
             let rate = own.mean(|own| own.ran.tally.rate());
             rows.push(vec![
                 Cell::from(state.name.to_owned()),

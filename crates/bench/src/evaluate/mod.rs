@@ -81,12 +81,10 @@ fn data_strips(options: &Options) -> Result<usize, BenchError> {
 
 /// Opens or makes the drives.
 fn shelf_for(options: &Options, data: usize, progress: &dyn Fn(&str)) -> Result<Shelf, BenchError> {
-    let Source::Model { model, count, .. } = options.source else {
+    let (Source::Model { model, count, .. }, false) = (&options.source, options.dry_run) else {
         return Shelf::open(options, data, |_| Ok(0.0));
     };
-    if options.dry_run {
-        return Shelf::open(options, data, |_| Ok(0.0));
-    }
+    let count = *count;
     // Small drives are as busy as large ones.
     let busy = |slower: u32| -> Result<f64, BenchError> {
         progress(&format!("watching the cores at the scale {}", Scale::Part(slower)));

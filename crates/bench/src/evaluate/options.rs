@@ -39,6 +39,11 @@ pub enum Source {
 }
 
 impl Source {
+    /// Whether its drives are this process's memory, which no other reaches.
+    pub fn is_in_process(&self) -> bool {
+        matches!(self, Self::Model { .. } | Self::Memory { .. })
+    }
+
     /// How many drives there are.
     pub fn count(&self) -> usize {
         match self {
@@ -229,10 +234,9 @@ impl Options {
 
     /// Bytes that are used of what there is, at most.
     pub fn area(&self) -> u64 {
-        let in_memory = matches!(self.source, Source::Model { .. } | Source::Memory { .. });
         self.area.unwrap_or(match self.profile {
             Profile::Quick => GIB,
-            _ if in_memory => 2 * GIB,
+            _ if self.source.is_in_process() => 2 * GIB,
             Profile::Paper => u64::MAX,
             Profile::Short => 16 * GIB,
         })
@@ -289,7 +293,6 @@ impl Options {
     }
 
     fn check_rest(&self) -> Result<(), BenchError> {
-        let in_process = matches!(self.source, Source::Model { .. } | Source::Memory { .. });
         let is_area = |area: u64| area >= 64 * MIB && area.is_multiple_of(BLOCK as u64);
         let problem = if self.instances == 0 || self.timing().counted.is_zero() {
             "at least one instance of some time is needed"
@@ -301,7 +304,7 @@ impl Options {
             "give an --area of at least 64 MiB and of whole blocks of 4 KiB"
         } else if self.rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
             "--rate is a number of requests a second"
-        } else if self.load == Loader::Fio && in_process {
+        } else if self.load == Loader::Fio && self.source.is_in_process() {
             "fio does not reach drives that live in this process: give --drives or --device, or \
              leave --load out"
         } else if !self.peers.is_empty() && self.source.count() == 1 {

@@ -23,7 +23,6 @@ use super::states::Rebuilding;
 use super::yard::{LOOK, Yard};
 use super::{data_strips, figures, group};
 use crate::error::BenchError;
-use crate::files::check_memory;
 use crate::generated::Span;
 use crate::report::{Cell, Report, Table};
 use crate::rig::{Env, Rig};
@@ -71,6 +70,10 @@ struct Beside {
     /// The rebuild's speed.
     speed: f64,
     waf: Option<f64>,
+}
+
+fn mean_of<T>(all: &[T], of: impl Fn(&T) -> f64) -> f64 {
+    mean(&all.iter().map(of).collect::<Vec<_>>())
 }
 
 fn waf(asked: &Asked, shelf: &Shelf) -> Option<f64> {
@@ -154,7 +157,7 @@ pub fn bench_rebuild(
     tell_idle(&mut report, &shelf, &idle, rate);
     rows.push(idle_row("palisade", &shelf, &idle, rate));
     report.tables.push(idle_table(rows));
-    let speed = mean(&idle.iter().map(|own| own.speed).collect::<Vec<_>>());
+    let speed = mean_of(&idle, |own| own.speed);
     let mut beside = vec![job_beside(&mut report, &mut runner, speed, progress)?];
     for own in workloads(options.mix) {
         progress(&format!("{DEVICE_REBUILD}-{}", own.name));
@@ -218,7 +221,6 @@ fn in_memory(
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
     let (count, bytes) = (shelf.drives.len(), memory_bytes(options, shelf));
-    check_memory(bytes.saturating_mul(count as u64))?;
     let source = Source::Memory { bytes, count };
     let memory = Options { source, load: Loader::Own, keep: None, ..options.clone() };
     let memory_shelf = Shelf::open(&memory, 1, |_| Ok(0.0))?;
@@ -378,9 +380,7 @@ fn job_beside(
         let instance = runner.loads_in(&loads, &mut state)?;
         all.push(one(&instance, state.speed()));
     }
-    let of =
-        |list: &[Beside], of: fn(&Beside) -> f64| mean(&list.iter().map(of).collect::<Vec<_>>());
-    let (host, p99) = (of(&down, Beside::both), of(&down, |own| own.p99_us));
+    let (host, p99) = (mean_of(&down, Beside::both), mean_of(&down, |own| own.p99_us));
     let is_known = all.iter().all(|own| own.iops > 0.0);
     if !is_known {
         let why = "a rebuild beside the job was over too soon: give a larger --area";
@@ -423,8 +423,7 @@ fn tell_idle(report: &mut Report, shelf: &Shelf, idle: &[Idle], rate: Option<f64
 }
 
 fn idle_row(what: &str, shelf: &Shelf, idle: &[Idle], rate: Option<f64>) -> Vec<Cell> {
-    let of = |of: fn(&Idle) -> f64| mean(&idle.iter().map(of).collect::<Vec<_>>());
-    let speed = of(|own| own.speed);
+    let speed = mean_of(idle, |own| own.speed);
     // A whole drive of the model, at full speed.
     let hours =
         shelf.model.map(|(model, slower)| model.bytes.value / (speed * f64::from(slower)) / 3600.0);
@@ -433,7 +432,7 @@ fn idle_row(what: &str, shelf: &Shelf, idle: &[Idle], rate: Option<f64>) -> Vec<
     vec![
         Cell::from(what.to_owned()),
         drives.into(),
-        of(|own| own.time.as_secs_f64()).into(),
+        mean_of(idle, |own| own.time.as_secs_f64()).into(),
         (speed / 1e9).into(),
         rate.map(|rate| speed / rate).into(),
         waf.into(),

@@ -56,14 +56,14 @@ impl Step {
 pub fn table(
     name: &str,
     title: &str,
-    columns: &[&str],
+    columns: &[impl AsRef<str>],
     rows: Vec<Vec<Cell>>,
     source: String,
 ) -> Table {
     Table {
         name: name.to_owned(),
         title: title.to_owned(),
-        columns: columns.iter().map(|text| (*text).to_owned()).collect(),
+        columns: columns.iter().map(|text| text.as_ref().to_owned()).collect(),
         rows,
         source,
     }

@@ -179,7 +179,6 @@ fn beside(
     };
     let rows = pairs.iter().enumerate().filter(|(_, pair)| is_of(pair)).map(row).collect();
     let title = "bare drives and an array, beside what was published";
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     setup::table(name, title, &columns, rows, published.source("W", figure))
 }
 

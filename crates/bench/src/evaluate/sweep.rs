@@ -233,7 +233,6 @@ fn table<'a>(
         row.extend(theirs.iter().map(|side| Cell::from(told(side))));
         row
     };
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let rows = courses.map(row).collect();
     let source = published.source("S", "tables of patterns");
     setup::table(name, "each number of jobs and depth", &columns, rows, source)

@@ -4,10 +4,10 @@
 //! Both take turns, a round each; a result is the median of the rounds' ratios.
 
 use super::course::Runner;
-use super::options::{Loader, Profile, Source};
+use super::options::{Loader, Profile};
 use crate::error::BenchError;
 use crate::fio;
-use crate::fio_load::FioLoad;
+use crate::fio_load::{self, FioLoad};
 use crate::report::{Goal, Report};
 use crate::stats::Spread;
 use std::time::Duration;
@@ -32,8 +32,7 @@ pub fn against_fio(
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
     let options = runner.options;
-    let in_process = matches!(options.source, Source::Model { .. } | Source::Memory { .. });
-    if in_process || options.load == Loader::Fio {
+    if options.source.is_in_process() || options.load == Loader::Fio {
         return Ok(());
     }
     let names = ["read", "write"].map(|what| format!("generator-vs-fio-4k-{what}"));
@@ -45,8 +44,7 @@ pub fn against_fio(
     let is_quick = options.profile == Profile::Quick;
     let rounds = if is_quick { 1 } else { ROUNDS };
     let counted = options.timing().counted.min(ROUND);
-    let dir = tempfile::tempdir()
-        .map_err(|error| BenchError::System { path: "a folder".into(), error })?;
+    let dir = fio_load::temporary()?;
     for (name, reads) in names.iter().zip([100, 0]) {
         progress(name);
         let workload = Workload::random(name, reads, 4096, (options.cores.into(), DEPTH));

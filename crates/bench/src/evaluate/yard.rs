@@ -10,7 +10,7 @@ use super::shelf::Shelf;
 use crate::error::BenchError;
 use crate::fio_load::Reached;
 use crate::rig::{Aim, Rig, references};
-use crate::served::serve;
+use crate::served;
 use engine::array::GuardWrites;
 use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
@@ -89,7 +89,7 @@ impl<'a> Yard<'a> {
         let mut made = Made { array: status.id, volumes: Vec::new(), bytes: 0, served: Vec::new() };
         let each = status.free_bytes / options.volumes as u64 / MIB * MIB;
         for number in 0..options.volumes {
-            let name = format!("v{number}");
+            let name = served::name(number);
             let volume =
                 self.rig().ask(|reply| Request::VolumeCreate(NAME.to_owned(), name, each, reply));
             // From here on there is something to wipe.
@@ -106,7 +106,7 @@ impl<'a> Yard<'a> {
         }
         let served = match options.load {
             Loader::Own => Ok(Vec::new()),
-            Loader::Fio => serve(self.rig(), made.array, &made.volumes),
+            Loader::Fio => served::serve(self.rig(), made.array, &made.volumes),
         };
         // It is to be wiped whether or not it can be served.
         let made = self.made.insert(made);

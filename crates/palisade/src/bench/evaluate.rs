@@ -267,37 +267,45 @@ fn end_in_order(stop: Arc<AtomicBool>) {
     let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
 }
 
-/// A procedure.
-type Procedure = fn(&Options, &str, &str, &dyn Fn(&str)) -> Result<Report, BenchError>;
-
-fn carry_out(procedure: Procedure, args: &ProcedureArgs, command: &str) -> ExitCode {
-    let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
+/// Carries a procedure out: what is asked for, until Ctrl-C, and where its report goes.
+fn carry_out(
+    (target, work): (&TargetArgs, &WorkArgs),
+    output: &OutputArgs,
+    procedure: impl FnOnce(&Options) -> Result<Report, BenchError>,
+) -> ExitCode {
+    let Some(options) = options(target, work) else { return ExitCode::from(2) };
     end_in_order(options.stop.clone());
-    let report = procedure(&options, env!("CARGO_PKG_VERSION"), command, &tell);
-    args.output.print(report)
+    output.print(procedure(&options))
 }
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Carries `palisade bench spec-sheet` out.
 pub fn spec_sheet(args: &ProcedureArgs, command: &str) -> ExitCode {
-    carry_out(bench_spec_sheet, args, command)
-}
-
-/// Carries `palisade bench scale` out.
-pub fn scale(args: &ScaleArgs, command: &str) -> ExitCode {
-    let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
-    end_in_order(options.stop.clone());
-    let report = bench_scale(&options, &args.hosts, env!("CARGO_PKG_VERSION"), command, &tell);
-    args.output.print(report)
+    carry_out((&args.target, &args.work), &args.output, |options| {
+        bench_spec_sheet(options, VERSION, command, &tell)
+    })
 }
 
 /// Carries `palisade bench life-cycle` out.
 pub fn life_cycle(args: &ProcedureArgs, command: &str) -> ExitCode {
-    carry_out(bench_life_cycle, args, command)
+    carry_out((&args.target, &args.work), &args.output, |options| {
+        bench_life_cycle(options, VERSION, command, &tell)
+    })
 }
 
 /// Carries `palisade bench rebuild` out.
 pub fn rebuild(args: &ProcedureArgs, command: &str) -> ExitCode {
-    carry_out(bench_rebuild, args, command)
+    carry_out((&args.target, &args.work), &args.output, |options| {
+        bench_rebuild(options, VERSION, command, &tell)
+    })
+}
+
+/// Carries `palisade bench scale` out.
+pub fn scale(args: &ScaleArgs, command: &str) -> ExitCode {
+    carry_out((&args.target, &args.work), &args.output, |options| {
+        bench_scale(options, &args.hosts, VERSION, command, &tell)
+    })
 }
 
 /// Carries `palisade bench sweep` out.
@@ -311,25 +319,21 @@ pub fn sweep(args: &SweepArgs, command: &str) -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    let Some(options) = options(&args.target, &args.work) else { return ExitCode::from(2) };
-    end_in_order(options.stop.clone());
     let pairs = jobs.iter().copied().zip(depths.iter().copied()).collect();
     let sweep = Sweep { blocks: args.block.clone(), pairs };
-    let report = bench_sweep(&options, &sweep, env!("CARGO_PKG_VERSION"), command, &tell);
-    args.output.print(report)
+    carry_out((&args.target, &args.work), &args.output, |options| {
+        bench_sweep(options, &sweep, VERSION, command, &tell)
+    })
 }
 
 /// Carries `palisade bench compare` out.
 pub fn compare(args: &CompareArgs, command: &str) -> ExitCode {
-    let version = env!("CARGO_PKG_VERSION");
-    let report = bench_compare((&args.a, &args.b), args.worse, version, command);
-    let is_fine = report.as_ref().is_ok_and(is_no_worse);
-    if let Ok(report) = &report {
-        report.notes.iter().for_each(|note| tell(note));
-    }
-    let has_report = report.is_ok();
-    match args.output.print(report) {
-        status if status == ExitCode::SUCCESS && has_report && !is_fine => ExitCode::FAILURE,
-        status => status,
-    }
+    let report = match bench_compare((&args.a, &args.b), args.worse, VERSION, command) {
+        Ok(report) => report,
+        Err(error) => return args.output.print(Err(error)),
+    };
+    report.notes.iter().for_each(|note| tell(note));
+    let is_fine = is_no_worse(&report);
+    let status = args.output.print(Ok(report));
+    if is_fine { status } else { ExitCode::FAILURE }
 }
