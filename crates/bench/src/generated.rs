@@ -96,6 +96,11 @@ fn nanos(span: Duration) -> Nanos {
     Nanos(span.as_nanos() as u64)
 }
 
+/// How cores spent the time between two looks at them.
+pub(crate) fn meanwhile(from: &[CoreCounts], to: &[CoreCounts]) -> Vec<CoreCounts> {
+    from.iter().zip(to).map(|(from, to)| between(from, to)).collect()
+}
+
 fn between(from: &CoreCounts, to: &CoreCounts) -> CoreCounts {
     CoreCounts {
         time: to.time.since(from.time),
@@ -107,7 +112,8 @@ fn between(from: &CoreCounts, to: &CoreCounts) -> CoreCounts {
 }
 
 impl Rig {
-    fn counts(&self) -> Vec<CoreCounts> {
+    /// How each core spent its time so far.
+    pub(crate) fn counts(&self) -> Vec<CoreCounts> {
         let cores = (0..self.cores()).map(CoreId);
         cores.filter_map(|core| self.handle().counts(core)).collect()
     }
@@ -158,8 +164,7 @@ impl Rig {
         let (cpu, counts) = (cpu_time(), self.counts());
         let came_of_it = work();
         let (cpu, after) = (cpu_time().saturating_sub(cpu), self.counts());
-        let cores = counts.iter().zip(&after).map(|(from, to)| between(from, to)).collect();
-        (came_of_it, cpu, cores)
+        (came_of_it, cpu, meanwhile(&counts, &after))
     }
 
     /// The same of several loads beside each other, until `stop` is set; and what `look` saw when

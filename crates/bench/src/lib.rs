@@ -18,7 +18,7 @@
 //! - [`load`]: requests whose writes are recorded, against raw drives or a volume; [`record`]: what
 //!   was written, and the check of what is read back. [`generated`]: loads of the generator, which
 //!   sees by itself where reads find something else. [`fio_load`]: the same loads by fio;
-//!   [`served`]: what it reaches an array by.
+//!   [`served`]: what it reaches an array by. [`through`]: loads of our own over a network.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
 //!   of the raw side.
 //! - [`stats`], [`report`]: medians; JSON and table. [`html`], [`sheets`]: a report as one page,
@@ -61,6 +61,7 @@ pub mod scale;
 pub mod served;
 pub mod sheets;
 pub mod stats;
+pub mod through;
 pub mod watchdog;
 
 pub use api::{ApiBench, bench_api};

@@ -7,6 +7,7 @@ use crate::error::BenchError;
 use crate::load::{Load, Part, Until};
 use crate::omitted::Omitted;
 use crate::stats::Sample;
+use crate::through::Ways;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 use drives::SharedDrive;
@@ -110,6 +111,8 @@ pub enum Aim {
         /// The volumes.
         volumes: Vec<Uuid>,
     },
+    /// Volumes that are served, as one address space.
+    Remote(Ways),
     /// A volume of a running array.
     Volume {
         /// The array.
@@ -130,7 +133,7 @@ impl Rig {
     /// Starts `cores` cores, each pinned to a CPU of its own. `helper` is asked for parity.
     pub fn start(cores: u16, helper: Option<&Helper>) -> Result<Self, BenchError> {
         let helper = helper.cloned();
-        Self::start_with(cores, move |env| {
+        Self::start_with(cores, true, move |env| {
             let accelerator = helper.as_ref().map(Helper::accelerator);
             Core::start_with(env, Settings::default(), accelerator)
         })
@@ -139,16 +142,22 @@ impl Rig {
     /// The same, with an engine that does not keep writes safe from crashes: only to measure what
     /// that costs ([`Core::start_unguarded`]).
     pub fn start_unguarded(cores: u16) -> Result<Self, BenchError> {
-        Self::start_with(cores, Core::start_unguarded)
+        Self::start_with(cores, true, Core::start_unguarded)
+    }
+
+    /// Cores of hosts, which take what CPUs others leave.
+    pub fn start_beside(cores: u16) -> Result<Self, BenchError> {
+        Self::start_with(cores, false, |env| Core::start_with(env, Settings::default(), None))
     }
 
     fn start_with(
         cores: u16,
+        pin: bool,
         engine: impl Fn(Env) -> Core<Env> + Send + Sync + 'static,
     ) -> Result<Self, BenchError> {
         let inboxes: Arc<[Inbox]> = (0..cores).map(|_| Inbox::default()).collect();
         let boxes = inboxes.clone();
-        let config = Config { cores, pin: true, ..Config::default() };
+        let config = Config { cores, pin, ..Config::default() };
         let runtime = Runtime::start_with(config, move |env: Env| {
             let core = engine(env.clone());
             let (boxes, agent) = (boxes.clone(), env.clone());
@@ -251,6 +260,7 @@ impl Aim {
                 let drives = drives.iter().map(|drive| env.bind(drive)).collect();
                 visit.at(env, Raw::in_turns(drives, start, bytes, turn));
             }
+            Self::Remote(ways) => ways.visit(env, visit),
             Self::Volume { array, volume } => {
                 visit.at(env, Served(Volume::new(running(array), volume)));
             }

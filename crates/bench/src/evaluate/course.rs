@@ -18,7 +18,8 @@ use super::shelf::Shelf;
 use super::yard::Yard;
 use crate::error::BenchError;
 use crate::fio_load::{self, FioLoad};
-use crate::generated::{Ran, Span};
+use crate::generated::{Ran, Span, meanwhile};
+use crate::rig::Rig;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -303,7 +304,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// When a request fails.
     pub fn fill(&self) -> Result<(), BenchError> {
-        self.yard.rig().fill(&self.yard.aim(self.turn), self.area)
+        self.yard.hosts().fill(&self.yard.aim(self.turn), self.area)
     }
 
     /// What drives were asked for so far.
@@ -332,7 +333,7 @@ impl<'a> Runner<'a> {
     pub fn loads_of(&self, name: &str, shapes: Vec<Shape>) -> Loads {
         match self.options.load {
             Loader::Own => {
-                let rig = self.yard.rig();
+                let rig = self.yard.hosts();
                 Loads::Own(shapes.into_iter().map(|shape| rig.shares(shape)).collect())
             }
             Loader::Fio => {
@@ -366,16 +367,15 @@ impl<'a> Runner<'a> {
     /// Makes the loads: what they came to, and the machine's CPU time when they began to count and
     /// when they ended.
     fn made(&self, loads: &Loads, span: Span, seed: u64) -> Result<(Ran, [Ticks; 2]), BenchError> {
-        let (rig, stop) = (self.yard.rig(), &self.options.stop);
         let load = match loads {
             Loads::Own(loads) => {
-                let aim = self.yard.aim(self.turn);
-                return rig.generate_beside(&aim, (loads, seed), span, stop, &Ticks::now);
+                return self.made_here(loads, span, seed);
             }
             Loads::Fio(load) if !self.yard.is_made() => load.clone(),
             // An array that was made anew is served elsewhere.
             Loads::Fio(load) => FioLoad { reached: self.yard.reached(), ..load.clone() },
         };
+        let (rig, stop) = (self.yard.rig(), &self.options.stop);
         let first = Ticks::now();
         let counted = Some(span.counted);
         let (each, cpu, cores) =
@@ -386,6 +386,24 @@ impl<'a> Runner<'a> {
             0 => Ok((Ran { tally, each, cpu, cores }, [first, Ticks::now()])),
             failed => Err(BenchError::Failed(failed)),
         }
+    }
+
+    /// As [`Runner::made`], of our own loads.
+    fn made_here(
+        &self,
+        loads: &[Vec<Share>],
+        span: Span,
+        seed: u64,
+    ) -> Result<(Ran, [Ticks; 2]), BenchError> {
+        let (aim, stop) = (self.yard.aim(self.turn), &self.options.stop);
+        let look = || (Ticks::now(), self.yard.served_by().map(Rig::counts));
+        let hosts = self.yard.hosts();
+        let (mut ran, [first, last]) =
+            hosts.generate_beside(&aim, (loads, seed), span, stop, &look)?;
+        if let (Some(from), Some(to)) = (&first.1, &last.1) {
+            ran.cores.extend(meanwhile(from, to));
+        }
+        Ok((ran, [first.0, last.0]))
     }
 
     /// One run of so long.

@@ -104,6 +104,13 @@ pub fn bench_scale(
 ) -> Result<Report, BenchError> {
     options.check()?;
     options.check_no_peer("scale")?;
+    if options.through.is_some() {
+        return Err(BenchError::Refused(
+            "bench scale measures bare drives: leave --through out, or give it to bench spec-sheet \
+             or sweep"
+                .to_owned(),
+        ));
+    }
     let mut report = Report::new(version, command);
     let count = hosts.count();
     let all = match hosts {

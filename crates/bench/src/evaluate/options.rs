@@ -2,6 +2,7 @@
 
 use crate::error::BenchError;
 use crate::scale::Scale;
+use crate::through::Through;
 use core::fmt;
 use core::str::FromStr;
 use layout::Level;
@@ -188,6 +189,8 @@ pub struct Options {
     pub peers: Vec<Peer>,
     /// Who makes the loads.
     pub load: Loader,
+    /// What an array's volumes are reached by, if not in this process.
+    pub through: Option<Through>,
     /// Where fio's job files and reports are kept.
     pub keep: Option<PathBuf>,
     /// Only says what would be done.
@@ -214,6 +217,7 @@ impl Options {
             rate: None,
             peers: Vec::new(),
             load: Loader::Own,
+            through: None,
             keep: None,
             dry_run: false,
             stop: Arc::default(),
@@ -245,6 +249,17 @@ impl Options {
     /// Whether this is a whole run, whose goals are judged.
     pub fn is_whole(&self) -> bool {
         self.profile != Profile::Quick && self.seconds.is_none() && self.instances >= 3
+    }
+
+    /// Whether one drive or device is measured, and no array.
+    pub fn is_one(&self) -> bool {
+        self.source.count() == 1
+    }
+
+    /// How whoever loads reaches an array's volumes.
+    pub fn reached(&self) -> String {
+        let through = self.through.or((self.load == Loader::Fio).then_some(Through::Nbd));
+        through.map_or("in this process".to_owned(), |own| format!("over {own}"))
     }
 
     /// Finds out what makes no sense.
@@ -307,8 +322,12 @@ impl Options {
         } else if self.load == Loader::Fio && self.source.is_in_process() {
             "fio does not reach drives that live in this process: give --drives or --device, or \
              leave --load out"
-        } else if !self.peers.is_empty() && self.source.count() == 1 {
+        } else if !self.peers.is_empty() && self.is_one() {
             "a --peer stands beside an array: give several drives"
+        } else if self.load == Loader::Fio && self.through == Some(Through::NvmeTcp) {
+            "fio reaches an array by NBD: give --through nbd, or leave --load out"
+        } else if self.through.is_some() && self.is_one() {
+            "--through is how hosts reach the volumes of an array: give several drives"
         } else if self.load == Loader::Own && self.keep.is_some() {
             "--keep keeps fio's job files: give --load fio, too"
         } else {
@@ -340,6 +359,15 @@ mod tests {
                 ..Options::new(Source::Device("/dev/null".into()))
             },
             Options { keep: Some("/tmp".into()), ..usual.clone() },
+            Options {
+                through: Some(Through::NvmeTcp),
+                load: Loader::Fio,
+                ..Options::new(Source::Drives(vec!["a".into(), "b".into()]))
+            },
+            Options {
+                through: Some(Through::Nbd),
+                ..Options::new(Source::Memory { bytes: GIB, count: 1 })
+            },
             Options { source: Source::Drives(Vec::new()), ..usual.clone() },
             Options { source: Source::Memory { bytes: GIB, count: 65 }, ..usual.clone() },
         ];

@@ -222,7 +222,8 @@ fn in_memory(
 ) -> Result<(), BenchError> {
     let (count, bytes) = (shelf.drives.len(), memory_bytes(options, shelf));
     let source = Source::Memory { bytes, count };
-    let memory = Options { source, load: Loader::Own, keep: None, ..options.clone() };
+    let memory =
+        Options { source, load: Loader::Own, through: None, keep: None, ..options.clone() };
     let memory_shelf = Shelf::open(&memory, 1, |_| Ok(0.0))?;
     let yard = Yard::make(&memory, &memory_shelf)?;
     let runner = Runner::new(&memory, &memory_shelf, yard, JOB_BYTES)?;

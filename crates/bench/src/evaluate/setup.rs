@@ -132,6 +132,7 @@ fn setup(report: &Report, options: &Options, shelf: &Shelf) -> Table {
         row("volumes", options.volumes.to_string()),
         row("profile", options.profile.to_string()),
         row("load", options.load.to_string()),
+        row("volumes are reached", options.reached()),
         row("instances", format!("{} of {seconds} s", options.instances)),
     ];
     let source = Published::all().source("W", "Figure 2");
@@ -151,6 +152,10 @@ fn topology(options: &Options, shelf: &Shelf) -> Table {
         _ => format!("{count} {what}s"),
     };
     let cores = many(options.cores.into(), "data core");
+    let by = match options.reached().as_str() {
+        "in this process" => cores.clone(),
+        over => format!("{cores}, {over}"),
+    };
     let name = |at: usize| match shelf.drives[at].path().display().to_string() {
         path if path.is_empty() => format!("drive {at}"),
         path => path,
@@ -159,7 +164,7 @@ fn topology(options: &Options, shelf: &Shelf) -> Table {
         None => rows.push(["the load".to_owned(), cores, many(count, "bare drive")]),
         Some(layout) => {
             let volumes = many(options.volumes, "volume");
-            rows.push(["the load".to_owned(), cores, volumes.clone()]);
+            rows.push(["the load".to_owned(), by, volumes.clone()]);
             let array = format!("an array of level {}", options.level);
             rows.push([volumes, "cut from".to_owned(), array.clone()]);
             for group in (0..layout.groups()).map(units::GroupNo) {

@@ -106,13 +106,20 @@ pub fn bench_sweep(
 ) -> Result<Report, BenchError> {
     options.check()?;
     let largest = sweep.check()?;
-    let is_one = options.source.count() == 1;
+    if let Some(through) = options.through.filter(|own| largest > own.largest()) {
+        return Err(BenchError::Refused(format!(
+            "a request over {through} has at most {}: give smaller ones to --block",
+            format_size(through.largest() as u64)
+        )));
+    }
+    let is_one = options.is_one();
     let mut report = Report::new(version, command);
     let data = if is_one { 1 } else { data_strips(options)? };
     let shelf = shelf_for(options, data, progress)?;
     let state = match (is_one, shelf.is_device) {
         (true, true) => "remote",
         (true, false) => "single-drive",
+        (false, _) if options.through.is_some() => "remote",
         (false, _) => "local",
     };
     let plan = sweep.plan(options.mix);

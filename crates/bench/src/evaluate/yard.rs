@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::fio_load::Reached;
 use crate::rig::{Aim, Rig, references};
 use crate::served;
+use crate::through::Outside;
 use engine::array::GuardWrites;
 use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
@@ -45,6 +46,8 @@ struct Made {
     bytes: u64,
     /// Where each core serves the volumes to other processes.
     served: Vec<SocketAddr>,
+    /// The hosts that reach the volumes over a network.
+    outside: Option<Outside>,
 }
 
 impl<'a> Yard<'a> {
@@ -86,7 +89,8 @@ impl<'a> Yard<'a> {
         };
         let list = references(&self.shelf.drives);
         let status: ArrayStatus = self.rig().ask(|reply| Request::Create(new, list, reply))?;
-        let mut made = Made { array: status.id, volumes: Vec::new(), bytes: 0, served: Vec::new() };
+        let (volumes, served, outside) = (Vec::new(), Vec::new(), None);
+        let mut made = Made { array: status.id, volumes, bytes: 0, served, outside };
         let each = status.free_bytes / options.volumes as u64 / MIB * MIB;
         for number in 0..options.volumes {
             let name = served::name(number);
@@ -104,14 +108,36 @@ impl<'a> Yard<'a> {
                 }
             }
         }
-        let served = match options.load {
-            Loader::Own => Ok(Vec::new()),
-            Loader::Fio => served::serve(self.rig(), made.array, &made.volumes),
-        };
         // It is to be wiped whether or not it can be served.
-        let made = self.made.insert(made);
-        made.served = served?;
+        self.made = Some(made);
+        self.serve()
+    }
+
+    /// Serves the volumes, if whoever loads is outside.
+    fn serve(&mut self) -> Result<(), BenchError> {
+        let (Some(rig), Some(made)) = (&self.rig, &mut self.made) else { return Ok(()) };
+        match (self.options.load, self.options.through) {
+            (Loader::Fio, _) => made.served = served::serve(rig, made.array, &made.volumes)?,
+            (Loader::Own, Some(through)) => {
+                let each = made.bytes / made.volumes.len() as u64;
+                let volumes: Vec<_> = made.volumes.iter().map(|own| (*own, each)).collect();
+                made.outside = Some(Outside::connect(rig, through, made.array, &volumes)?);
+            }
+            (Loader::Own, None) => {}
+        }
         Ok(())
+    }
+
+    /// The cores of whoever loads: the same, or those of hosts.
+    pub fn hosts(&self) -> &Rig {
+        let outside = self.made.as_ref().and_then(|made| made.outside.as_ref());
+        outside.map_or_else(|| self.rig(), Outside::rig)
+    }
+
+    /// The cores, if others load.
+    pub fn served_by(&self) -> Option<&Rig> {
+        self.made.as_ref()?.outside.as_ref()?;
+        self.rig.as_ref()
     }
 
     /// The cores.
@@ -197,6 +223,7 @@ impl<'a> Yard<'a> {
     /// array.
     pub fn aim(&self, turn: u64) -> Aim {
         match &self.made {
+            Some(Made { outside: Some(outside), .. }) => outside.aim(),
             Some(Made { array, volumes, .. }) => match volumes[..] {
                 [volume] => Aim::Volume { array: *array, volume },
                 _ => Aim::Volumes { array: *array, volumes: volumes.clone() },
@@ -241,6 +268,9 @@ impl<'a> Yard<'a> {
 impl Yard<'_> {
     /// Ends the cores and wipes the array.
     fn clear(&mut self) {
+        if let Some(made) = &mut self.made {
+            made.outside = None;
+        }
         // The cores end first: nobody writes records any more.
         drop(self.rig.take());
         if self.made.take().is_none() {

@@ -174,6 +174,11 @@ impl Queue {
         Self { stream, block: 512 }
     }
 
+    /// The connection, on which nothing is under way.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// Runs commands at random places of the first `bytes` of namespace 1 for some time.
     pub fn run(
         &mut self,

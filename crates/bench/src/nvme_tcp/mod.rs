@@ -14,7 +14,7 @@ use workload::target::TURN;
 pub(crate) mod client;
 mod echo;
 mod pinned;
-mod served;
+pub(crate) mod served;
 
 use crate::bay::{Bay, Make, Source};
 use crate::error::BenchError;
@@ -254,6 +254,11 @@ fn add(report: &mut Report, workload: &Workload, prefix: &str, has_goals: bool, 
     }
 }
 
+/// Where the first core serves.
+fn first(addresses: Vec<Address>) -> Result<Address, BenchError> {
+    addresses.into_iter().next().ok_or(BenchError::CoreGone)
+}
+
 /// What connections cost that do nothing.
 fn idle(options: &NvmeTcpBench, address: &Address, report: &mut Report) -> Result<(), BenchError> {
     let connections = connect(address, IDLE)?;
@@ -349,7 +354,7 @@ pub fn bench_nvme_tcp(
     let cpus = Cpus::find();
     cpus.pin(CLIENT_CPU);
     let side = bay.side();
-    let address = served::serve(&bay.rig, &side.aim)?;
+    let address = first(served::serve(&bay.rig, &side.aim)?)?;
     let bytes = side.record.blocks() * crate::record::BLOCK as u64;
     let aim = side.aim.clone();
     let (rig, record) = (&bay.rig, side.record.clone());
@@ -370,7 +375,7 @@ pub fn bench_nvme_tcp(
     let (record, bytes) = (Arc::new(Record::new(options.drive_bytes)), options.drive_bytes);
     let all = Load::new(Op::Write, Order::Sequential, 128 << 10, 8, &record);
     rig.run(&aim, &all, Until::Once, 0)?;
-    let address = served::serve(rig, &aim)?;
+    let address = first(served::serve(rig, &aim)?)?;
     let stand = Stand { rig, cpus: &cpus, aim, record, address, bytes };
     stand.measure(options, "single-", false, &mut report, progress)?;
     report.notes.push(

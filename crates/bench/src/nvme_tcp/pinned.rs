@@ -38,7 +38,7 @@ pub(super) fn measure(
     let bay = Bay::create(source, Make::default());
     cpus.pin(CLIENT_CPU);
     let bay = bay?;
-    let pinned = served::serve(&bay.rig, &bay.side().aim)?;
+    let pinned = super::first(served::serve(&bay.rig, &bay.side().aim)?)?;
     let mut queues = Vec::new();
     for address in [free, &pinned] {
         let (admin, controller) = address.associate()?;

@@ -1,9 +1,10 @@
-//! The target under measurement, on a rig's core: a volume of an array, or a bare drive.
+//! The target under measurement, on a rig's cores: volumes of an array, or a bare drive.
 
 use super::client::Address;
 use crate::error::BenchError;
 use crate::rig::{Aim, Env, Rig};
 use control::stream::{NVME_AHEAD, Stream};
+use engine::array::message::ArrayId;
 use engine::{Core, Volume};
 use io::{BlockError, Blocks, Buf, BufMut, Drive as _, Env as _, Priority};
 use nvme::nqn::Nqn;
@@ -11,7 +12,7 @@ use nvme_target::{Export, Health, Hosts, Port, PortId, Product, Server, Target, 
 use runtime::{Listener, Socket};
 use std::net::TcpListener;
 use std::rc::Rc;
-use units::CoreId;
+use units::{CoreId, Uuid};
 
 const PORT: PortId = PortId(1);
 
@@ -73,63 +74,74 @@ impl Blocks for Behind {
     }
 }
 
-/// The one volume of a core.
-struct Only(Behind);
+/// What a core serves: namespace 1 is the first.
+struct All(Vec<Behind>);
 
-impl Volumes for Only {
-    type Key = ();
+impl Volumes for All {
+    type Key = usize;
     type Volume = Behind;
 
-    fn open(&self, (): &()) -> Option<Behind> {
-        Some(self.0.clone())
+    fn open(&self, number: &usize) -> Option<Behind> {
+        self.0.get(*number).cloned()
     }
 
-    fn health(&self, (): &()) -> Health {
+    fn health(&self, _: &usize) -> Health {
         Health::default()
     }
 }
 
-fn behind(env: &Env, core: &Core<Env>, aim: &Aim) -> Behind {
+fn behind(env: &Env, core: &Core<Env>, aim: &Aim) -> Vec<Behind> {
+    let volumes = |array: &ArrayId, volumes: &[Uuid]| {
+        let array = core.array(*array).expect("the array runs while it is measured");
+        volumes.iter().map(|own| Behind::Volume(Volume::new(array.clone(), *own))).collect()
+    };
     match aim {
-        Aim::Volume { array, volume } => {
-            let array = core.array(*array).expect("the array runs while it is measured");
-            Behind::Volume(Volume::new(array, *volume))
-        }
-        Aim::Volumes { .. } => unreachable!("one volume is served"),
-        Aim::Drives { drives, bytes, .. } => Behind::Drive(env.bind(&drives[0]), *bytes),
+        Aim::Volume { array, volume } => volumes(array, core::slice::from_ref(volume)),
+        Aim::Volumes { array, volumes: all } => volumes(array, all),
+        Aim::Drives { drives, bytes, .. } => vec![Behind::Drive(env.bind(&drives[0]), *bytes)],
+        Aim::Remote(_) => unreachable!("what is served is here"),
     }
 }
 
-/// Serves what a load is aimed at on the rig's first core; where hosts find it.
-pub fn serve(rig: &Rig, aim: &Aim) -> Result<Address, BenchError> {
+/// Serves what a load is aimed at on each of the rig's cores; where hosts find each. Volumes are
+/// the namespaces from 1 on.
+pub fn serve(rig: &Rig, aim: &Aim) -> Result<Vec<Address>, BenchError> {
     let system = |error| BenchError::System { path: "the listener".into(), error };
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
     let nqn = |name: &str| Nqn::new(name).expect("a possible name");
     let (subsystem, host) = (nqn("nqn.2026-11.bench:target"), nqn("nqn.2026-11.bench:host"));
-    let socket = listener.local_addr().map_err(system)?;
-    let address = Address { socket, subsystem: subsystem.clone(), host };
     let target = Target::new(Product { model: "Palisade".into(), version: String::new() });
-    target.set_port(PORT, Port { address: None, service: socket.port() });
-    let export = Export {
-        subsystem,
-        nsid: 1,
-        volume: (),
-        nguid: [1; 16],
-        uuid: [1; 16],
-        ports: [PORT].into(),
-        hosts: Hosts::Any,
-    };
-    target.add("bench", export).expect("the only one");
-    let aim = aim.clone();
-    rig.on_core(CoreId(0), move |env, core| {
-        let only = Only(behind(env, core, &aim));
-        let server = Server::start(env.clone(), target, only, None);
-        env.spawn(Priority::First, accept(env.clone(), listener, server));
-    });
-    Ok(address)
+    let count = if let Aim::Volumes { volumes, .. } = aim { volumes.len() } else { 1 };
+    for volume in 0..count {
+        let nsid = volume as u32 + 1;
+        let mut name = [1; 16];
+        name[12..].copy_from_slice(&nsid.to_be_bytes());
+        let export = Export {
+            subsystem: subsystem.clone(),
+            nsid,
+            volume,
+            nguid: name,
+            uuid: name,
+            ports: [PORT].into(),
+            hosts: Hosts::Any,
+        };
+        target.add(&format!("bench{nsid}"), export).expect("nobody has its name or number");
+    }
+    let mut addresses = Vec::new();
+    for core in 0..rig.cores() {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
+        let socket = listener.local_addr().map_err(system)?;
+        target.set_port(PORT, Port { address: None, service: socket.port() });
+        addresses.push(Address { socket, subsystem: subsystem.clone(), host: host.clone() });
+        let (aim, target) = (aim.clone(), target.clone());
+        rig.on_core(CoreId(core), move |env, core| {
+            let server = Server::start(env.clone(), target, All(behind(env, core, &aim)), None);
+            env.spawn(Priority::First, accept(env.clone(), listener, server));
+        });
+    }
+    Ok(addresses)
 }
 
-async fn accept(env: Env, listener: TcpListener, server: Rc<Server<Env, Stream, Only>>) {
+async fn accept(env: Env, listener: TcpListener, server: Rc<Server<Env, Stream, All>>) {
     let Ok(listener) = Listener::from_tcp(env.reactor(), listener) else { return };
     while let Ok(fd) = listener.accept_fd().await {
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { continue };

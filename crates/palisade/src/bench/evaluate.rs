@@ -10,6 +10,7 @@ use bench::evaluate::rebuild::bench_rebuild;
 use bench::evaluate::spec_sheet::bench_spec_sheet;
 use bench::evaluate::sweep::{Sweep, bench_sweep};
 use bench::scale::Scale;
+use bench::through::Through;
 use bench::{BenchError, Report};
 use layout::Level;
 use pace::Model;
@@ -89,6 +90,10 @@ struct WorkArgs {
     /// arrays by NBD
     #[arg(long, value_name = "own|fio", default_value_t = Loader::Own)]
     load: Loader,
+    /// What the load reaches an array's volumes by, over loopback: cores of hosts ask, as many as
+    /// there are data cores; in place of asking the engine in this process
+    #[arg(long, value_name = "nbd|nvme-tcp")]
+    through: Option<Through>,
     /// Folder that fio's job files and reports are kept in
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -243,6 +248,7 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
         rate: work.rate,
         peers: work.peer.clone(),
         load: work.load,
+        through: work.through,
         keep: work.keep.clone(),
         dry_run: work.dry_run,
         ..Options::new(source)
