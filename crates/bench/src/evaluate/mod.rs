@@ -7,7 +7,7 @@
 //! - [`figures`]: results and their aspects; `judge`: what they are compared with. [`setup`]: what
 //!   is measured, and in which order, as tables. [`published`]: what documents say, from one file.
 //! - `states`: those of an array that end by themselves. `peer`: another product's array beside
-//!   ours. `versus`: the generator beside fio.
+//!   ours; `md`: that of Linux. `versus`: the generator beside fio.
 //! - [`spec_sheet`], [`life_cycle`], [`rebuild`], [`sweep`], [`hosts`]: the procedures of `palisade
 //!   bench spec-sheet`, `life-cycle`, `rebuild`, `sweep` and `scale`.
 //!
@@ -21,6 +21,7 @@ pub mod figures;
 pub mod hosts;
 mod judge;
 pub mod life_cycle;
+mod md;
 pub mod options;
 mod peer;
 pub mod published;

@@ -121,11 +121,26 @@ impl fmt::Display for Loader {
 
 /// Another product's array that is measured beside ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Peer {
-    /// What it is called: small letters, digits and `-`.
-    pub name: String,
-    /// Its block device.
-    pub path: PathBuf,
+pub enum Peer {
+    /// Linux md, of the same drives.
+    Md,
+    /// One that is there.
+    There {
+        /// What it is called: small letters, digits and `-`.
+        name: String,
+        /// Its block device.
+        path: PathBuf,
+    },
+}
+
+impl Peer {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Md => "md",
+            Self::There { name, .. } => name,
+        }
+    }
 }
 
 impl FromStr for Peer {
@@ -133,14 +148,17 @@ impl FromStr for Peer {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if text == "md" {
+            return Ok(Self::Md);
+        }
         match text.split_once('=') {
             Some((name, path)) if !name.is_empty() && name.chars().all(is_name) => {
                 match path.is_empty() {
                     true => Err("the path of its block device is missing".to_owned()),
-                    false => Ok(Self { name: name.to_owned(), path: path.into() }),
+                    false => Ok(Self::There { name: name.to_owned(), path: path.into() }),
                 }
             }
-            _ => Err("use NAME=PATH; a name has small letters, digits and -".to_owned()),
+            _ => Err("use md, or NAME=PATH; a name has small letters, digits and -".to_owned()),
         }
     }
 }
@@ -379,9 +397,10 @@ mod tests {
 
     #[test]
     fn peers_have_a_name_and_a_path() {
-        let peer = Peer { name: "sr-1000".to_owned(), path: "/dev/gvd0=1".into() };
+        let peer = Peer::There { name: "sr-1000".to_owned(), path: "/dev/gvd0=1".into() };
         assert_eq!("sr-1000=/dev/gvd0=1".parse(), Ok(peer));
-        for wrong in ["", "md", "=/dev/md0", "md=", "M D=/dev/md0"] {
+        assert_eq!("md".parse(), Ok(Peer::Md));
+        for wrong in ["", "mdx", "=/dev/md0", "md=", "M D=/dev/md0"] {
             assert!(wrong.parse::<Peer>().is_err(), "{wrong}");
         }
     }

@@ -93,16 +93,14 @@ pub fn bench_spec_sheet(
         course.workload.name.push_str("-in-rebuild");
         nominal.push(course);
     }
-    let area = runner.area;
+    let (sizes, count) = ((runner.area, LARGEST), shelf.drives.len());
     drop(runner);
-    let mut measured = Vec::new();
-    for peer in &peers {
-        let what = (&all[..], Some(&baseline[..]));
-        measured.push(peer.measure(&mut report, what, (area, LARGEST), progress)?);
-    }
+    drop(shelf);
+    let what = (&all[..], Some(&baseline[..]));
+    let measured = peer::measure_all(&mut report, &peers, what, sizes, progress)?;
     report.tables.push(beside(("random", "Figure 8"), &baseline, &nominal, &measured));
     report.tables.push(beside(("sequential", "Figure 9"), &baseline, &nominal, &measured));
-    report.tables.push(sheet(&nominal, shelf.drives.len()));
+    report.tables.push(sheet(&nominal, count));
     Ok(report)
 }
 

@@ -146,13 +146,12 @@ pub fn bench_sweep(
         all.push((pattern, courses));
     }
     report.tables.extend(warm_up(&all));
-    let area = runner.area;
+    let (area, is_device) = (runner.area, shelf.is_device);
     drop(runner);
-    let mut measured = Vec::new();
-    for peer in &peers {
-        measured.push(peer.measure(&mut report, (&each, None), (area, largest), progress)?);
-    }
-    if is_one && !shelf.is_device {
+    drop(shelf);
+    let sizes = (area, largest);
+    let measured = peer::measure_all(&mut report, &peers, (&each, None), sizes, progress)?;
+    if is_one && !is_device {
         let courses = all.iter().flat_map(|(_, courses)| courses);
         report.tables.push(table("single-drive", SINGLE, courses, &measured));
     } else {

@@ -12,6 +12,7 @@ use super::yard::Yard;
 use crate::error::BenchError;
 use crate::report::{Cell, Report};
 use crate::scale::Scale;
+use crate::through::Through;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -337,6 +338,34 @@ fn a_sweep_has_a_table_for_each_pattern() {
     let report = bench_sweep(&one, &sweep, "", "", &|_| ()).unwrap();
     assert_eq!(report.tables.last().map(|own| own.rows.len()), Some(3));
     assert!(report.results.iter().any(|own| own.name == "single-drive-4k-random-write-1x4"));
+}
+
+/// Hosts in front of an array: what they ask is what drives are asked for, as without them.
+#[test]
+fn volumes_are_measured_as_hosts_reach_them() {
+    let sweep = Sweep { blocks: vec![4096], pairs: vec![(1, 4)] };
+    let memory = Source::Memory { bytes: 64 * MIB, count: 3 };
+    for through in [Through::Nbd, Through::NvmeTcp] {
+        let options = Options { through: Some(through), volumes: 2, ..small(memory.clone()) };
+        let report = bench_sweep(&options, &sweep, "", "", &|_| ()).unwrap();
+        assert_eq!(report.tables[4].name, "remote-4k-random-read");
+        are_whole(&report);
+        assert!(report.to_table().contains(&format!("over {through}")));
+        let reads = value(&report, "remote-4k-random-read-1x4-drive-reads");
+        assert!((reads - 1.0).abs() < 1e-9, "{reads}");
+        assert!(value(&report, "remote-4k-random-mixed-1x4") > 0.0);
+    }
+    let large = Sweep { blocks: vec![2 * MIB], ..sweep };
+    let options = Options { through: Some(Through::NvmeTcp), ..small(memory) };
+    let refused = bench_sweep(&options, &large, "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("1 MiB")));
+    let refused = bench_scale(&options, &Hosts::Here(1), "", "", &|_| ());
+    assert!(matches!(&refused, Err(BenchError::Refused(why)) if why.contains("--through")));
+    // An array that is made anew is served anew.
+    let few = Options { instances: 1, ..options };
+    let report = bench_life_cycle(&few, "", "", &|_| ()).unwrap();
+    assert!(value(&report, "initialising-4k-random-read") > 0.0);
+    assert!(value(&report, "device-down-4k-random-read") > 0.0);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Both protocols, and what a server may do to a client.
+
 use super::line::Lines;
 use super::nbd::Nbd;
 use super::*;

@@ -82,9 +82,10 @@ struct WorkArgs {
     /// Open loads: so many requests come each second, whether or not those before are done
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
-    /// Another product's array to be measured beside ours, by spec-sheet and sweep: a name, and its
+    /// Another array to be measured beside ours, by spec-sheet and sweep: md, which is made of the
+    /// same drives by mdadm once ours is measured; or a name, and its
     /// block device
-    #[arg(long, value_name = "NAME=PATH")]
+    #[arg(long, value_name = "md|NAME=PATH")]
     peer: Vec<Peer>,
     /// Who makes the loads: our generator, or fio, which takes bare drives by their paths and
     /// arrays by NBD

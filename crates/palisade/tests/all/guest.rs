@@ -202,3 +202,11 @@ fn linux_6_12_is_a_host() {
 fn linux_6_1_is_a_host() {
     checks("6.1", &["--short"]);
 }
+
+#[test]
+fn linux_6_12_with_md_is_a_host() {
+    let machine = ["run", "6.12", "--nvme", "4", "--nvme-size", "128", "--time-limit", "3600"];
+    let program = ["--palisade", env!("CARGO_BIN_EXE_palisade"), "--", "peer"];
+    let Some(said) = guest(&[&machine[..], &program].concat(), |_, _| ()) else { return };
+    assert!(said.lines().any(|line| line == "0 failed"), "{said}");
+}
