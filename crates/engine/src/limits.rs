@@ -10,15 +10,31 @@ pub const PARITIES_MAX: usize = layout::PARITIES_MAX as usize;
 pub const STRIP_BYTES_MAX: usize = 1 << 20;
 /// Largest slice: what one plan reads, computes and writes of each strip at a time, in bytes.
 pub const SLICE_BYTES_MAX: usize = 128 << 10;
-/// Stripes that one core works on at the same time, per array.
-pub const WORKERS: usize = 64;
+/// Stripes that one core works on at the same time, per array, at most,
+pub const WORKERS: usize = 256;
+/// and at least: fewer than [`WORKERS`] where an in-flight page has little room.
+pub const WORKERS_LEAST: usize = 64;
+/// Lanes of the journal that a core has, at most: batches that it writes at the same time.
+pub const LANES: usize = 8;
+/// Stripes that wait for the rest of a sequential stream at a time, of one core and array; each
+/// until so many others were finished.
+pub const HELD: usize = 64;
+/// See [`HELD`].
+pub const HOLD_FINISHED: u64 = 64;
+/// A write that does not begin at a stripe's begin is one of a stream if it is this part of the
+/// stripe.
+pub const HOLD_PART: u32 = 16;
+/// After so many stripes for which waiting did not pay,
+pub const HOLD_MISSES: u32 = 4;
+/// only one of so many waits.
+pub const HOLD_TRIED: u32 = 64;
 /// Buckets of the table of stripes in flight (a power of two).
 pub const STRIPE_BUCKETS: usize = 256;
 /// Requests of one core waiting for a stripe before the table must grow.
 pub const PENDING: usize = 1024;
 /// Most scratch memory per core and array, in bytes, where more than the least is wanted and
-/// nothing else is said.
-pub const SCRATCH_BYTES: usize = 16 << 20;
+/// nothing else is said. It is address space: what no request has used takes no memory.
+pub const SCRATCH_BYTES: usize = 48 << 20;
 /// Pieces of one request that are started before the first is awaited.
 pub const PIECES: usize = 16;
 /// Bands that a rebuild, resync or scrub works on at the same time.
@@ -80,4 +96,5 @@ const _: () = assert!(SLICE_BYTES_MAX <= STRIP_BYTES_MAX);
 const _: () = assert!(DRIVES_MAX <= SlotSet::MOST && DRIVES_MAX <= StripSet::MOST);
 const _: () = assert!(PARITIES_MAX <= parity::Code::MAX_PARITIES && PARITIES_MAX < DRIVES_MAX);
 const _: () = assert!(DOUBT_STRIPS_AT_ONCE >= DRIVES_MAX, "at least one stripe");
-const _: () = assert!(TASK_BANDS * TASK_STRIPES <= WORKERS);
+const _: () = assert!(WORKERS_LEAST <= WORKERS && LANES.is_power_of_two());
+const _: () = assert!(TASK_BANDS * TASK_STRIPES <= WORKERS_LEAST);

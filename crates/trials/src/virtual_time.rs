@@ -7,11 +7,12 @@
 //!
 //! Every state has a machine of its own: drives are made into an array, a volume over all of it is
 //! filled, and each workload runs for [`WARM`] before it counts for [`COUNTED`]. The volume is
-//! small, since requests at random places are the same whatever lies between them.
+//! small, since requests at random places are the same whatever lies between them; drives are as
+//! large as it takes for a journal area of full size.
 
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::rig::{ARRAY, BOUND, Blind, Machine, Rig, references_in_order};
-use crate::scenario::{drive_bytes, new_array, shape};
+use crate::scenario::{new_array, shape};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::volume::Volume;
 use io::{Env, Priority};
@@ -22,15 +23,16 @@ use sim::drive::Counters;
 use sim::{DriveConfig, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CoreId, KIB, Nanos};
+use units::{CoreId, GIB, KIB, MIB, Nanos};
 use workload::{Extent, Served, Share, Tally, Workload, fill, generate, workloads};
 
 /// Before a workload counts.
 const WARM: Nanos = Nanos::from_millis(20);
 /// In which it counts.
 const COUNTED: Nanos = Nanos::from_millis(50);
-/// Bands of each drive that the volume is made of.
-const BANDS: u64 = 48;
+/// Bytes of each drive that the volume is made of, and of the drive.
+const USED: u64 = 48 * MIB;
+const DRIVE: u64 = 64 * GIB;
 /// The longest that mail takes between cores.
 const MAIL: Nanos = Nanos::from_micros(1);
 
@@ -96,8 +98,6 @@ impl Wanted {
     }
 
     fn drives(&self) -> Vec<SharedSimDrive> {
-        let new = new_array(self.level, self.strip);
-        let bytes = drive_bytes(&new, self.drives, self.cores, BANDS);
         let make = |(at, pace)| {
             SharedSimDrive::new(DriveConfig {
                 block_bytes: 4096,
@@ -105,7 +105,7 @@ impl Wanted {
                 record: false,
                 littered: true,
                 pace: Some(pace),
-                ..DriveConfig::new(bytes, at as u64)
+                ..DriveConfig::new(DRIVE, at as u64)
             })
         };
         DriveState::many(self.model, 1.0, self.drives).into_iter().enumerate().map(make).collect()
@@ -119,7 +119,7 @@ impl Wanted {
         let list = references_in_order(&drives);
         let create = |r| Request::Create(new, list, r);
         let array = rig.ask(&mut Blind, "a creation", create)?.map_err(wrong)?;
-        let bytes = array.free_bytes;
+        let bytes = u64::from(self.group().data) * USED;
         let volume = |r| Request::VolumeCreate(ARRAY.into(), "v".into(), bytes, r);
         let volume = rig.ask(&mut Blind, "a volume", volume)?.map_err(wrong)?;
         let volumes = rig.open(&array, &volume);

@@ -46,6 +46,7 @@ use core::pin::Pin;
 use core::task::Poll;
 use io::local::Event;
 use io::{BlockError, Buf, Drive, DriveError, Pool, Priority};
+use layout::CodeKind;
 use message::{ArrayId, Job, Mail};
 use pending::{Answer, Pending};
 use std::rc::Rc;
@@ -143,8 +144,8 @@ struct Inner<E: Host> {
     zeros: Buf,
     /// What is known of its region map.
     regions: Table,
-    /// This core's lane of the journal, if it has one.
-    lane: Option<Lane>,
+    /// This core's lanes of the journal, if it has any.
+    lanes: Vec<Lane>,
     /// What this core has in flight, if it has one.
     flight: Option<Flight>,
     /// Operations begun in even and odd phases, and which phase is now: see `adopt`.
@@ -196,6 +197,9 @@ impl<E: Host> Array<E> {
             let shape = Shape::new(&view.layout, bytes, env.cores(), view.block_bytes);
             shape.expect("an array whose journal area is too small is not started")
         });
+        let lanes =
+            |shape: Shape| (0..shape.lanes).map(|at| Lane::new(env.core(), at, shape)).collect();
+        let workers = shape.map_or(WORKERS, |shape| shape.workers);
         let flights = guards == Guards::All;
         let reach = accelerator.map(|a| &a.reach);
         let array = Self {
@@ -212,7 +216,7 @@ impl<E: Host> Array<E> {
                 watch,
                 zeros: Pool::reached(strip, 1, reach).take(strip).expect("its piece").freeze(),
                 regions: Table::new(regions, guards),
-                lane: shape.map(|shape| Lane::new(env.core(), shape)),
+                lanes: shape.map_or_else(Vec::new, lanes),
                 flight: shape.filter(|_| flights).map(|shape| Flight::new(env.core(), shape)),
                 active: Default::default(),
                 phase: Cell::new(0),
@@ -221,11 +225,11 @@ impl<E: Host> Array<E> {
                 flushes,
             }),
         };
-        for number in 0..WORKERS as u32 {
+        for number in 0..workers as u32 {
             env.spawn(Priority::Last, worker::run(array.clone(), number));
         }
-        if array.lane().is_some() {
-            env.spawn(Priority::Last, lane::run(array.clone()));
+        for at in 0..array.lanes().len() {
+            env.spawn(Priority::Last, lane::run(array.clone(), at));
         }
         if array.flight().is_some() {
             env.spawn(Priority::Last, flight::run(array.clone()));
@@ -259,13 +263,20 @@ impl<E: Host> Array<E> {
     /// is used.
     pub(crate) fn slice_most(&self) -> u32 {
         let used = self.inner.bound.borrow().view.journal_key != 0;
-        let lane = self.lane().filter(|_| used);
+        let lane = self.lanes().first().filter(|_| used);
         lane.map_or(SLICE_BYTES_MAX as u32, Lane::slice_bytes)
     }
 
-    /// This core's lane of the journal, if the array has one.
-    pub(crate) fn lane(&self) -> Option<&Lane> {
-        self.inner.lane.as_ref()
+    /// This core's lanes of the journal; none if the array has no journal.
+    pub(crate) fn lanes(&self) -> &[Lane] {
+        &self.inner.lanes
+    }
+
+    /// The lane that all writes of a stripe go through, and its place among the core's.
+    pub(crate) fn lane_of(&self, key: StripeKey) -> Option<(usize, &Lane)> {
+        let lanes = self.lanes();
+        let at = key.stripe.0.checked_rem(lanes.len() as u64)? as usize;
+        Some((at, &lanes[at]))
     }
 
     /// This core's record of what is in flight, if the array has one.
@@ -277,7 +288,7 @@ impl<E: Host> Array<E> {
     pub fn guard_writes(&self) -> GuardWrites {
         GuardWrites {
             pages: self.flight().map_or(0, Flight::writes),
-            batches: self.lane().map_or(0, Lane::writes),
+            batches: self.lanes().iter().map(Lane::writes).sum(),
         }
     }
 
@@ -338,11 +349,22 @@ impl<E: Host> Array<E> {
         let origin = Origin { core: self.inner.env.core(), pending };
         let home = self.home(key);
         if home == origin.core {
-            self.inner.table.submit(key, Waiting { job, origin });
+            self.submit(key, Waiting { job, origin });
         } else {
             self.post(home, Mail::Submit { key, job, origin });
         }
         Answer::new(&self.inner.pending, pending)
+    }
+
+    /// Gives a job to this core's workers.
+    fn submit(&self, key: StripeKey, waiting: Waiting) {
+        let full = {
+            let view = &self.inner.bound.borrow().view;
+            let is_parity = view.code(key) == CodeKind::Parity;
+            let layout = &view.layout;
+            if is_parity { u32::from(layout.k(key.group)) * layout.strip_bytes() } else { 0 }
+        };
+        self.inner.table.submit(key, waiting, full);
     }
 
     /// Has the manager do something and returns where the answer comes.
@@ -369,7 +391,7 @@ impl<E: Host> Array<E> {
     pub fn receive(&self, mail: Mail<E::Shared>) {
         match mail {
             Mail::Submit { key, job, origin } => {
-                self.inner.table.submit(key, Waiting { job, origin });
+                self.submit(key, Waiting { job, origin });
             }
             Mail::Answer { pending, outcome } => self.inner.pending.answer(pending, outcome),
             Mail::Publish { view, drives, drain, quiet } => {
@@ -423,7 +445,7 @@ impl<E: Host> Array<E> {
         }
         *self.inner.bound.borrow_mut() = Rc::new(Bound { view, drives });
         self.inner.changed.notify();
-        self.inner.lane.iter().for_each(Lane::look);
+        self.inner.lanes.iter().for_each(Lane::look);
         self.inner.flight.iter().for_each(Flight::look);
         let core = self.inner.env.core();
         self.post(MANAGER, Mail::Adopted { core, generation });
@@ -447,7 +469,7 @@ impl<E: Host> Array<E> {
     fn end_journal(&self) {
         let array = self.clone();
         self.inner.env.spawn(Priority::First, async move {
-            if let Some(lane) = array.lane() {
+            for lane in array.lanes() {
                 lane.end().await;
             }
             if let Some(flight) = array.flight() {

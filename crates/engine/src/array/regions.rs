@@ -161,7 +161,7 @@ impl<E: Host> Array<E> {
                     array.inner.regions.withdraw(list, below).await;
                     // What was written there must not come back.
                     let skip = mutants::is(Mutant::JournalDiscarded);
-                    if let Some(lane) = array.lane().filter(|_| !skip) {
+                    for lane in array.lanes().iter().filter(|_| !skip) {
                         lane.forget(&array).await;
                     }
                     let mail = Mail::Keeper(ToKeeper::Done);

@@ -99,6 +99,23 @@ fn key(place: &Place) -> StripeKey {
     StripeKey { group: place.group, stripe: place.stripe }
 }
 
+/// How many of the first `bytes` from a place on lie in its stripe, if one of their strips can't
+/// be read: then the others are read once for all of them.
+fn lossy_run<E: Host>(bound: &Bound<E>, place: &Place, bytes: usize) -> Option<usize> {
+    let (view, layout) = (&bound.view, &bound.view.layout);
+    let (k, strip_bytes) = (layout.k(place.group), layout.strip_bytes());
+    let at = u32::from(place.strip.0) * strip_bytes + place.offset;
+    let run = bytes.min((u32::from(k) * strip_bytes - at) as usize);
+    let last = (at as usize + run - 1) / strip_bytes as usize;
+    let is_lost = |strip: u16| {
+        let slot = layout.slot(place.group, place.stripe, StripIndex(strip));
+        !view.readable(slot, key(place))
+    };
+    let is_parity = view.code(key(place)) == CodeKind::Parity;
+    let is_lossy = is_parity && (place.strip.0..=last as u16).any(is_lost);
+    is_lossy.then_some(run)
+}
+
 impl<E: Host> Array<E> {
     /// Which strip to read directly: the one asked for, or any copy of it; `None` if the home
     /// core must see to it.
@@ -119,14 +136,16 @@ impl<E: Host> Array<E> {
         (0..copies).find_map(|i| counts((start + i) % copies))
     }
 
-    /// Starts to read as much of the front of `into` as lies in one strip; `into` keeps the rest,
-    /// or is `None` when there is none.
+    /// Starts to read as much of the front of `into` as lies in one strip, or in one stripe of
+    /// which something is lost there; `into` keeps the rest, or is `None` when there is none.
     fn start_read(&self, offset: u64, into: &mut Option<BufMut>) -> Started<'_, E> {
         let bound = self.inner.bound.borrow();
         let layout = &bound.view.layout;
         let place = layout.locate(offset);
-        let room = (layout.strip_bytes() - place.offset) as usize;
+        let mut room = (layout.strip_bytes() - place.offset) as usize;
         let mut piece = into.take().expect("there is something to read");
+        let run = (piece.len() > room).then(|| lossy_run(&bound, &place, piece.len())).flatten();
+        room = run.unwrap_or(room);
         if piece.len() > room {
             let front = piece.split_to(room);
             *into = Some(core::mem::replace(&mut piece, front));
@@ -140,7 +159,7 @@ impl<E: Host> Array<E> {
             return Started::Zeros(piece);
         }
         let withdrawn = self.withdrawn();
-        if let Some(strip) = self.direct(&bound, &place) {
+        if let (Some(strip), None) = (self.direct(&bound, &place), run) {
             let (drive, at, slot) = bound.strip(key(&place), strip.index());
             let incarnation = bound.view.slots[slot.index()].incarnation;
             let ticket = drive.read(at + u64::from(place.offset), piece);

@@ -22,7 +22,7 @@
 use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::columns::{InFlight, Ticket};
-use crate::journal::{GROUP, Shape, Task, flush};
+use crate::journal::{GROUP, Shape, Task, flush, least_busy};
 use crate::limits::{DRIVES_MAX, FLIGHT_QUIET};
 use crate::mutants::{self, Mutant};
 use arrayvec::ArrayVec;
@@ -58,7 +58,7 @@ impl Flight {
     pub fn new(core: CoreId, shape: Shape) -> Self {
         Self {
             core,
-            start: u64::from(core.0) * shape.lane_bytes,
+            start: u64::from(core.0) * shape.core_bytes,
             bytes: shape.flight_bytes,
             table: RefCell::new(InFlight::new(shape.flight_entries)),
             key: Cell::new(0),
@@ -225,12 +225,11 @@ async fn put<E: Host>(array: &Array<E>, flight: &Flight, bound: &Bound<E>, key: 
     let copies = if mutants::is(Mutant::FlightOneCopy) { 1 } else { copies };
     let durable = !mutants::is(Mutant::FlightNotDurable);
     let mut tickets = ArrayVec::<_, DRIVES_MAX>::new();
-    for i in 0..copies {
-        let slot = Slot(((sequence as usize + i) % slots) as u16);
-        if let Some(drive) = &bound.drives[slot.index()] {
-            let page = core::slice::from_ref(&page);
-            tickets.push((slot, drive.write(start + at, page, durable)));
-        }
+    let all = (0..slots).map(|i| Slot(((sequence as usize + i) % slots) as u16));
+    let all = all.filter_map(|slot| Some((slot, bound.drives[slot.index()].as_ref()?)));
+    for (slot, drive) in least_busy(all, copies) {
+        let page = core::slice::from_ref(&page);
+        tickets.push((slot, drive.write(start + at, page, durable)));
     }
     flight.writes.set(flight.writes.get() + tickets.len() as u64);
     let mut taken = true;

@@ -1,4 +1,5 @@
-//! The lane of one core: a task that writes what is queued as batches, one after the other.
+//! A lane of one core: a task that writes what is queued as batches, one after the other. A core
+//! has several ([`Shape::lanes`]), so that one batch's drive does not keep all writes waiting.
 //!
 //! Invariants
 //! - What is queued is answered: with the number of its batch once that is durable, or refused,
@@ -9,7 +10,7 @@
 use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::ring::{Ring, most};
-use crate::journal::{GROUP, Shape, Task, flush};
+use crate::journal::{GROUP, Shape, Task, flush, least_busy};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -41,7 +42,8 @@ struct Queued {
 
 /// See the module above.
 pub(crate) struct Lane {
-    core: CoreId,
+    /// Which of all cores' it is.
+    number: u16,
     /// Where the lane begins in the journal area.
     start: u64,
     slice_bytes: u32,
@@ -63,12 +65,13 @@ fn pages(bytes: usize) -> u32 {
 }
 
 impl Lane {
-    pub fn new(core: CoreId, shape: Shape) -> Self {
-        let flight = 2 * shape.flight_bytes;
-        let ring = Ring::new(pages((shape.lane_bytes - flight) as usize));
+    /// One of a core's.
+    pub fn new(core: CoreId, at: usize, shape: Shape) -> Self {
+        let ring = Ring::new(pages(shape.lane_bytes as usize));
+        let before = u64::from(core.0) * shape.core_bytes + 2 * shape.flight_bytes;
         Self {
-            core,
-            start: u64::from(core.0) * shape.lane_bytes + flight,
+            number: core.0 * shape.lanes as u16 + at as u16,
+            start: before + at as u64 * shape.lane_bytes,
             slice_bytes: shape.slice_bytes,
             ring: RefCell::new(ring),
             key: Cell::new(0),
@@ -175,8 +178,8 @@ fn answer(batch: &[Rc<Queued>], with: Result<u64, ()>) {
 }
 
 /// The task of a lane.
-pub(crate) async fn run<E: Host>(array: Array<E>) {
-    let lane = array.lane().expect("only arrays with a journal have lanes");
+pub(crate) async fn run<E: Host>(array: Array<E>, at: usize) {
+    let lane = &array.lanes()[at];
     loop {
         let forget = || {
             let ring = lane.ring.borrow();
@@ -275,8 +278,9 @@ fn targets<E: Host>(bound: &Bound<E>, sequence: u64) -> Vec<(Slot, Watched<E>)> 
         copies = copies.min(1);
     }
     let first = sequence as usize % all.len().max(1);
-    let taken = all.iter().cycle().skip(first).take(copies);
-    taken.filter_map(|(slot, drive)| Some((*slot, drive.as_ref()?.clone()))).collect()
+    let turn = all.iter().cycle().skip(first).take(all.len());
+    let turn = turn.filter_map(|(slot, drive)| Some((*slot, drive.as_ref()?)));
+    least_busy(turn, copies).into_iter().map(|(slot, drive)| (slot, drive.clone())).collect()
 }
 
 /// Writes a batch to its place. A drive that does not take it is out when this returns.
@@ -329,7 +333,7 @@ fn image<E: Host>(
         parts.append(&mut wanted.payload);
     }
     let view = &bound.view;
-    let (key, epoch, lane) = (view.journal_key, view.epoch, lane.core.0);
+    let (key, epoch, lane) = (view.journal_key, view.epoch, lane.number);
     let batch = Batch { group: GROUP, lane, sequence, tail, key, epoch, entries };
     let payload = batch.payload_bytes() as usize;
     let rest = payload.next_multiple_of(BATCH_ALIGN) - payload;

@@ -8,7 +8,7 @@
 //!
 //! | a write to a group that lacks a drive | leaves by                                        |
 //! |---------------------------------------|--------------------------------------------------|
-//! | planned, computed                     | queued in the lane of its core ([`lane`])        |
+//! | planned, computed                     | queued in a lane of its core ([`lane`])          |
 //! | queued                                | the lane writes all that is queued as one batch  |
 //! |                                       | → logged; the journal's key or a drive changed   |
 //! |                                       | → planned anew                                   |
@@ -52,7 +52,7 @@
 //! - In a lacking group nothing is written in place before its batch is durable on as many drives
 //!   in sync as the group can still lose, and one more. With a key their number only shrinks.
 //! - One batch of a lane is under way at a time, so at most the newest is on too few drives.
-//! - All entries of a stripe are in the lane of its home core, in the order of its writes; a later
+//! - All entries of a stripe are in one lane of its home core, in the order of its writes; a later
 //!   one is not computed before the one before it was written in place.
 //! - Of a lane and a key the durable batches have consecutive numbers: one that a drive did not
 //!   take gives its number back, and the drive is out before that is used again. So a start finds
@@ -69,14 +69,16 @@ mod ring;
 
 use crate::Host;
 use crate::array::{Array, failed_flushes};
-use crate::limits::{SLICE_BYTES_MAX, WORKERS};
+use crate::limits::{DRIVES_MAX, LANES, SLICE_BYTES_MAX, WORKERS, WORKERS_LEAST};
 use crate::mutants::{self, Mutant};
+use crate::watch::Watched;
+use arrayvec::ArrayVec;
 use core::cell::Cell;
 use format::flight::page_entries;
 use format::limits::{BATCH_ALIGN, FLIGHT_BYTES_MAX, LOST_MAX};
 use io::local::Event;
 use layout::{CodeKind, Layout};
-use units::GroupNo;
+use units::{GroupNo, Slot};
 
 /// The only group of an array that has a journal.
 pub(crate) const GROUP: GroupNo = GroupNo(0);
@@ -86,8 +88,8 @@ pub(crate) const GROUP: GroupNo = GroupNo(0);
 pub(crate) enum Logged {
     /// Nothing: the array uses none, or not now.
     Nothing,
-    /// A batch, of this number.
-    Batch(u64),
+    /// A batch of this number, in a lane of the core's.
+    Batch(usize, u64),
     /// In-flight pages.
     Flight(columns::Ticket),
 }
@@ -125,42 +127,76 @@ pub fn has_journal(layout: &Layout) -> bool {
 /// How the journal area is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Bytes of each core's lane, which lie one behind the other.
-    pub lane_bytes: u64,
-    /// Bytes of each of both places for in-flight pages, with which a lane begins.
+    /// Bytes of each core's part, which lie one behind the other.
+    pub core_bytes: u64,
+    /// Bytes of each of both places for in-flight pages, with which a core's part begins.
     pub flight_bytes: u64,
+    /// Lanes of a core, which share the rest of its part.
+    pub lanes: usize,
+    /// Bytes of a lane.
+    pub lane_bytes: u64,
     /// Most columns that a core's in-flight page names: what a start may have to call lost can be
     /// listed, unless there are very many cores.
     pub flight_entries: usize,
+    /// Stripes that a core works on at the same time.
+    pub workers: usize,
     /// Most bytes of each strip that one write may change.
     pub slice_bytes: u32,
 }
 
 impl Shape {
     /// How an area of `bytes` of an array with a journal is divided among `cores`; `None` if it is
-    /// too small for so many lanes.
+    /// too small for so many. A core has as many lanes as there is room for without shorter slices.
     pub fn new(layout: &Layout, bytes: u64, cores: u16, block: u32) -> Option<Self> {
         let pages = bytes / u64::from(cores) / BATCH_ALIGN as u64;
         let flight = (pages / 16).clamp(2, (FLIGHT_BYTES_MAX / BATCH_ALIGN) as u64);
-        let ring = u32::try_from(pages.checked_sub(2 * flight)?).unwrap_or(u32::MAX);
-        let most = ring::most(ring);
+        let rings = pages.checked_sub(2 * flight)?;
         let strips = usize::from(layout.k(GROUP) + layout.m(GROUP));
-        let fits = |slice: &u32| {
-            let payload = strips * *slice as usize;
+        let fits = |slice: u32, lanes: usize| {
+            let ring = u32::try_from(rings / lanes as u64).unwrap_or(u32::MAX);
+            let payload = strips * slice as usize;
             let head = format::journal::head_bytes(1, payload / block as usize);
-            (head + payload.next_multiple_of(BATCH_ALIGN)) / BATCH_ALIGN <= most as usize
+            let batch = (head + payload.next_multiple_of(BATCH_ALIGN)) / BATCH_ALIGN;
+            batch <= ring::most(ring) as usize
         };
         let halves = core::iter::successors(Some(SLICE_BYTES_MAX as u32), |slice| Some(slice / 2));
-        let slice_bytes = halves.take_while(|slice| *slice >= block).find(fits)?;
+        let mut halves = halves.take_while(|slice| *slice >= block);
+        let slice_bytes = halves.find(|slice| fits(*slice, 1))?;
+        let mut lanes = LANES;
+        while !fits(slice_bytes, lanes) {
+            lanes /= 2;
+        }
         let bytes = |pages: u64| pages * BATCH_ALIGN as u64;
-        let (lane_bytes, flight_bytes) = (bytes(pages), bytes(flight));
+        let (core_bytes, flight_bytes) = (bytes(pages), bytes(flight));
+        let lane_bytes = bytes(rings / lanes as u64);
         let listed = LOST_MAX / (usize::from(layout.m(GROUP)) * usize::from(cores));
         // Those of all workers fit beside what is over and waits for a flush.
-        let flight_entries = page_entries(flight_bytes as usize).min(listed.max(4 * WORKERS));
-        // Then whoever enters finds room also where no page is written any more.
-        assert!(flight_entries >= 4 * WORKERS, "a page names a worker's columns four times over");
-        Some(Self { lane_bytes, flight_bytes, flight_entries, slice_bytes })
+        let flight_entries = page_entries(flight_bytes as usize).min(listed.max(4 * WORKERS_LEAST));
+        // Then whoever enters finds room also where no page is written any more: a page names a
+        // worker's columns four times over.
+        let workers = (flight_entries / 4).min(WORKERS);
+        assert!(workers >= WORKERS_LEAST, "the smallest page names those of as many");
+        Some(Self {
+            core_bytes,
+            flight_bytes,
+            lanes,
+            lane_bytes,
+            flight_entries,
+            workers,
+            slice_bytes,
+        })
     }
+}
+
+/// The `count` drives that have the fewest requests under way; of those with as many, the first.
+fn least_busy<'a, E: Host>(
+    drives: impl Iterator<Item = (Slot, &'a Watched<E>)>,
+    count: usize,
+) -> ArrayVec<(Slot, &'a Watched<E>), DRIVES_MAX> {
+    let mut all: ArrayVec<_, DRIVES_MAX> = drives.collect();
+    all.sort_by_key(|(_, drive)| drive.under_way());
+    all.truncate(count);
+    all
 }
 
 /// Makes what was written before durable on all drives that take writes; false if the group takes
@@ -187,7 +223,15 @@ mod tests {
         let five = layout(Level::Raid5, 4);
         let shape = |layout, mib, cores| Shape::new(layout, mib * MIB, cores, 512);
         assert_eq!(shape(&five, 64, 2).unwrap().slice_bytes, 128 << 10);
-        assert_eq!(shape(&five, 64, 2).unwrap().lane_bytes, 32 * MIB);
+        assert_eq!(shape(&five, 64, 2).unwrap().core_bytes, 32 * MIB);
+        assert_eq!(
+            (shape(&five, 64, 2).unwrap().lanes, shape(&five, 64, 2).unwrap().workers),
+            (8, 256)
+        );
+        assert_eq!(
+            (shape(&five, 1, 4).unwrap().lanes, shape(&five, 1, 4).unwrap().workers),
+            (1, 254)
+        );
         assert_eq!(shape(&five, 1, 4).unwrap().slice_bytes, 16 << 10);
         let wide = layout(Level::Raid6, 32);
         assert_eq!(shape(&wide, 64, 16).unwrap().slice_bytes, 32 << 10);

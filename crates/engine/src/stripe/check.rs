@@ -40,12 +40,15 @@ use crate::Host;
 use crate::array::message::{Checked, Repair};
 use crate::array::{Array, Bound};
 use crate::buffers::join;
-use crate::limits::{BAD_RANGE_BYTES, PARITIES_MAX, SLICE_BYTES_MAX};
+use crate::limits::{PARITIES_MAX, SLICE_BYTES_MAX};
 use crate::mutants::{self, Mutant};
+use crate::stripe::cursor::{Cursor, too_long};
 use crate::stripe::execute::{Columns, STRIPS, Unread, Work, Writes, settle, take_out};
 use crate::stripe::give_up;
 use crate::stripe::plan::StripSet;
+use crate::stripe::run::Run;
 use crate::stripe::table::StripeKey;
+use arrayvec::ArrayVec;
 use format::LostReason;
 use io::{BlockError, Buf, BufMut, Drive};
 use layout::CodeKind;
@@ -53,45 +56,10 @@ use parity::Located;
 use std::rc::Rc;
 use units::{Slot, SlotSet};
 
-/// How a range of a strip is worked on: all of it, or in smaller parts if it has unreadable
-/// blocks, so that those of several strips are not taken together.
-struct Cursor {
-    at: u32,
-    end: u32,
-    /// How much is tried at once.
-    step: u32,
-    block: u32,
-}
-
-impl Cursor {
-    fn new(at: u32, end: u32, block: u32) -> Self {
-        Self { at, end, step: SLICE_BYTES_MAX as u32, block }
-    }
-
-    /// Over a whole strip of the array.
-    fn over_strip<E: Host>(array: &Array<E>) -> Self {
-        let view = &array.bound().view;
-        Self::new(0, view.layout.strip_bytes(), view.block_bytes)
-    }
-
-    /// What is to be tried next.
-    fn range(&self) -> Option<(u32, u32)> {
-        (self.at < self.end).then(|| (self.at, self.end.min(self.at + self.step)))
-    }
-
-    /// The range was worked on.
-    fn pass(&mut self) {
-        if let Some((_, to)) = self.range() {
-            self.at = to;
-        }
-        self.step = (self.step * 2).min(SLICE_BYTES_MAX as u32);
-    }
-
-    /// The range must be tried in smaller parts.
-    fn narrow(&mut self) {
-        let (from, to) = self.range().expect("there is a range to halve");
-        self.step = ((to - from) / self.block).div_ceil(2) * self.block;
-    }
+/// Over a whole strip of the array.
+fn over_strip<E: Host>(array: &Array<E>) -> Cursor {
+    let view = &array.bound().view;
+    Cursor::new(0, view.layout.strip_bytes(), view.block_bytes)
 }
 
 /// What became of a range.
@@ -100,12 +68,6 @@ enum Tried<T> {
     Done(T),
     /// It has unreadable blocks and must be tried in smaller parts.
     Narrow,
-}
-
-/// Whether a range with bad blocks is to be halved before anything is recovered in it. Copies
-/// that may differ (`pinned`) are never taken in place of blocks that the pinned one can read.
-fn too_long(bytes: u32, block: u32, pinned: bool) -> bool {
-    bytes > if pinned { block } else { BAD_RANGE_BYTES.max(block) }
 }
 
 /// Reads a run of bytes of one data strip, recovering it if it is lost.
@@ -152,6 +114,49 @@ pub(crate) async fn read<E: Host>(
         }
     }
     (Ok(()), join(done, into))
+}
+
+/// Reads a run of bytes of one data strip or of several, recovering what is lost.
+pub(crate) async fn read_run<E: Host>(
+    array: &Array<E>,
+    key: StripeKey,
+    at: u32,
+    into: BufMut,
+) -> (Result<(), BlockError>, BufMut) {
+    let strip_bytes = array.bound().view.layout.strip_bytes();
+    let mut run = Run::cut(at, into, strip_bytes);
+    if read_at_once(array, key, &mut run).await {
+        return (Ok(()), run.join());
+    }
+    let mut result = Ok(());
+    for part in run.parts() {
+        let at = part.strip as u32 * strip_bytes + part.from;
+        let (read, into) = read(array, key, at, part.take()).await;
+        part.into = into;
+        result = result.and(read);
+    }
+    (result, run.join())
+}
+
+/// Reads a run of a stripe that lacks one of its strips, each of the others once; false if it is
+/// another one, or that did not go well.
+async fn read_at_once<E: Host>(array: &Array<E>, key: StripeKey, run: &mut Run) -> bool {
+    let bound = array.bound();
+    let state = bound.view.stripe_state(key);
+    let Some((lost, span)) = run.lacks(state.readable) else { return false };
+    let is_refused =
+        run.spans().any(|(strip, span)| array.refuses(bound.view.addresses(key, strip, span)));
+    // A scratch slice holds no more.
+    let is_short = (span.1 - span.0) as usize <= SLICE_BYTES_MAX;
+    let is_meant = bound.view.code(key) == CodeKind::Parity && is_short && !is_refused;
+    let sources = state.sources(StripSet::one(lost)).filter(|_| is_meant);
+    let Some(sources) = sources else { return false };
+    let work = Work { array, bound: &bound, key, state };
+    let units = sources.len() + 1;
+    array.scratch().reserve(units).await;
+    let outcome = work.read_run(run, (lost, span), sources).await;
+    array.scratch().release(units);
+    outcome.is_ok()
 }
 
 /// Makes the copies of a range alike that a crash may have left different, durably, before anybody
@@ -279,7 +284,7 @@ pub(crate) async fn rebuild<E: Host>(
     give_up: bool,
 ) -> Result<Checked, BlockError> {
     let mut sum = Checked { compared: true, ..Checked::default() };
-    let mut cursor = Cursor::over_strip(array);
+    let mut cursor = over_strip(array);
     while let Some(span) = cursor.range() {
         match rebuild_range(array, key, slot, span, give_up).await? {
             Tried::Narrow => cursor.narrow(),
@@ -372,6 +377,40 @@ impl<E: Host> Work<'_, E> {
         (believed.map_err(unread), into)
     }
 
+    /// Reads a run's parts, and what it lacks from `sources`: those that are parts are not read for
+    /// that once more.
+    async fn read_run(
+        &self,
+        run: &mut Run,
+        (lost, span): (usize, (u32, u32)),
+        sources: StripSet,
+    ) -> Result<(), Unread> {
+        let mut tickets = ArrayVec::<_, STRIPS>::new();
+        for part in run.parts().filter(|part| part.strip != lost) {
+            let (drive, at, slot) = self.bound.strip(self.key, part.strip);
+            tickets.push((part.strip, slot, drive.read(at + u64::from(part.from), part.take())));
+        }
+        let mut columns = Columns::new();
+        self.clear(&mut columns);
+        let shared = sources.and(run.covers(span));
+        let mut outcome = self.read_strips(sources.without(shared), |_| span, &mut columns).await;
+        for (strip, slot, ticket) in &mut tickets {
+            let (result, into) = ticket.await;
+            run.give_back(*strip, into);
+            if self.array.believe(self.bound, self.key, *slot, result).is_err() {
+                outcome = Err(Unread::default());
+            }
+        }
+        if outcome.is_ok() {
+            let lent = run.lend(shared, span, &mut columns);
+            self.recover(&[lost], (span.1 - span.0) as usize, &mut columns).await;
+            run.fill(lost, columns[lost].as_ref().expect("recovered"));
+            lent.end(run, &mut columns);
+        }
+        self.put_back(&mut columns);
+        outcome
+    }
+
     /// Fills `into` with what a strip should hold by the others.
     async fn recover_into(
         &self,
@@ -447,7 +486,7 @@ impl<E: Host> Work<'_, E> {
             if self.agree_elsewhere(bytes, columns).await == Some(true) {
                 return Verdict::Agree;
             }
-            let strips: arrayvec::ArrayVec<&[u8], STRIPS> =
+            let strips: ArrayVec<&[u8], STRIPS> =
                 columns.iter().map(|c| &c.as_ref().expect("it was read")[..]).collect();
             let mut located = self.code().locate(&strips);
             let wrong = self
@@ -455,7 +494,7 @@ impl<E: Host> Work<'_, E> {
                 .verify(&strips)
                 .filter(|_| mutants::is(Mutant::LocatedUnverified) && located == Located::Unknown);
             if let Some(at) = wrong {
-                let bytes: arrayvec::ArrayVec<&[u8], STRIPS> =
+                let bytes: ArrayVec<&[u8], STRIPS> =
                     strips.iter().map(|strip| &strip[at..=at]).collect();
                 located = self.code().locate(&bytes);
             }
@@ -471,9 +510,9 @@ impl<E: Host> Work<'_, E> {
             }
         }
         self.recover_data(bytes, columns).await;
-        let found: arrayvec::ArrayVec<Option<BufMut>, PARITIES_MAX> =
+        let found: ArrayVec<Option<BufMut>, PARITIES_MAX> =
             (k..k + m).map(|strip| columns[strip].take()).collect();
-        let lost: arrayvec::ArrayVec<usize, PARITIES_MAX> = (k..k + m).collect();
+        let lost: ArrayVec<usize, PARITIES_MAX> = (k..k + m).collect();
         self.recover(&lost, bytes, columns).await;
         let mut differ = StripSet::default();
         for (strip, found) in lost.iter().zip(found) {
@@ -521,7 +560,7 @@ pub(crate) async fn check<E: Host>(
     give_up: bool,
 ) -> Result<Checked, BlockError> {
     let mut sum = Checked { compared: true, ..Checked::default() };
-    let mut cursor = Cursor::over_strip(array);
+    let mut cursor = over_strip(array);
     while let Some(span) = cursor.range() {
         let part = match check_range(array, key, span, repair, give_up).await? {
             Tried::Done(part) => part.unwrap_or_default(),
@@ -697,7 +736,7 @@ impl<E: Host> Work<'_, E> {
             // Until the repair is whole and flushed, a crash owes a resync.
             self.array.ensure_unclean(self.key.group).await;
         }
-        if let Some(lane) = self.array.lane() {
+        if let Some((_, lane)) = self.array.lane_of(self.key) {
             // What the journal says of the stripe would undo it.
             lane.forget(self.array).await;
         }
@@ -757,26 +796,5 @@ impl<E: Host> Work<'_, E> {
         }
         self.put_back(columns);
         out.finish().await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_halves_down_to_a_block_and_grows_again() {
-        let mut cursor = Cursor::new(1024, 1024 + 7 * 512, 512);
-        assert_eq!(cursor.range(), Some((1024, 1024 + 7 * 512)));
-        cursor.narrow();
-        assert_eq!(cursor.range(), Some((1024, 1024 + 4 * 512)));
-        cursor.narrow();
-        cursor.narrow();
-        assert_eq!(cursor.range(), Some((1024, 1024 + 512)));
-        cursor.pass();
-        assert_eq!(cursor.range(), Some((1536, 1536 + 1024)));
-        cursor.pass();
-        cursor.pass();
-        assert_eq!(cursor.range(), None);
     }
 }

@@ -175,11 +175,14 @@ async fn write_slice<E: Host>(
             continue;
         };
         let work = Work { array, bound: &bound, key, state };
-        let assembled = match plan.mode {
-            Mode::ReadModifyWrite => 0,
-            _ => (0..state.k).filter(|s| slice.single(*s).is_none()).count(),
+        let units = match plan.mode {
+            // Parities change in place.
+            Mode::ReadModifyWrite => plan.read.len(),
+            _ => {
+                let assembled = (0..state.k).filter(|s| slice.single(*s).is_none()).count();
+                plan.read.len().max(assembled) + 2 * state.m
+            }
         };
-        let units = plan.read.len().max(assembled) + 2 * state.m;
         array.scratch().reserve(units).await;
         let outcome = work.write_planned(&plan, slice, touched).await;
         array.scratch().release(units);
@@ -226,9 +229,9 @@ pub(crate) async fn end<E: Host>(
 /// The journal area need not tell of a change any more, or not once caches that hold it are
 /// flushed.
 fn over<E: Host>(array: &Array<E>, logged: Logged, cached: bool) {
-    match (logged, array.lane(), array.flight()) {
-        (Logged::Batch(batch), Some(lane), _) => lane.over(batch),
-        (Logged::Flight(ticket), _, Some(flight)) => flight.over(array, ticket, cached),
+    match (logged, array.flight()) {
+        (Logged::Batch(lane, batch), _) => array.lanes()[lane].over(batch),
+        (Logged::Flight(ticket), Some(flight)) => flight.over(array, ticket, cached),
         _ => {}
     }
 }
@@ -409,7 +412,7 @@ impl<E: Host> Work<'_, E> {
     ) -> Result<Logged, ()> {
         let view = &self.bound.view;
         let used = view.journal_key != 0 && !mutants::is(Mutant::JournalSkipped);
-        let Some(lane) = self.array.lane().filter(|_| used) else {
+        let Some((at, lane)) = self.array.lane_of(self.key).filter(|_| used) else {
             return Ok(Logged::Nothing);
         };
         let (mut into, mut payload) = (Vec::new(), Vec::new());
@@ -422,7 +425,7 @@ impl<E: Host> Work<'_, E> {
         }
         let (key, stripe) = (view.journal_key, self.key.stripe.0);
         let wanted = Wanted { key, stripe, ranges: into, payload };
-        lane.log(wanted).await.map(Logged::Batch)
+        lane.log(wanted).await.map(|batch| Logged::Batch(at, batch))
     }
 
     /// Enters columns of a whole group that are about to be written in what is in flight.

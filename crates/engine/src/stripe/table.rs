@@ -1,9 +1,11 @@
 //! The stripes in flight of one array on one core.
 //!
-//! Entries are recycled, never freed: after warm-up the table allocates nothing.
+//! Entries are recycled, never freed: after warm-up the table allocates nothing. What a sequential
+//! stream has begun to fill may be held for the rest ([`crate::stripe::stream`]).
 
 use crate::array::message::Job;
-use crate::limits::{STRIPE_BUCKETS, WORKERS};
+use crate::limits::{HELD, HOLD_FINISHED, STRIPE_BUCKETS, WORKERS};
+use crate::stripe::stream::{Begun, Paid};
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -50,6 +52,8 @@ const NONE: u32 = u32::MAX;
 struct Entry {
     key: StripeKey,
     busy: bool,
+    /// What of it is there, while it is held.
+    held: Option<Begun>,
     next: u32,
     jobs: Vec<Waiting>,
 }
@@ -59,6 +63,12 @@ struct Tables {
     entries: Vec<Entry>,
     free: Vec<u32>,
     ready: VecDeque<u32>,
+    /// Those that are held, the oldest first.
+    held: VecDeque<u32>,
+    paid: Paid,
+    busy: usize,
+    /// How many were finished.
+    finished: u64,
     /// The workers that wait for a ready stripe, and their wakers.
     idle: Vec<u32>,
     wakers: Vec<Option<Waker>>,
@@ -81,6 +91,10 @@ impl Default for StripeTable {
                 entries: Vec::new(),
                 free: Vec::new(),
                 ready: VecDeque::with_capacity(STRIPE_BUCKETS),
+                held: VecDeque::with_capacity(HELD),
+                paid: Paid::default(),
+                busy: 0,
+                finished: 0,
                 idle: Vec::with_capacity(WORKERS),
                 wakers: vec![None; WORKERS],
                 waking: false,
@@ -141,6 +155,38 @@ impl Tables {
         self.wake_one();
     }
 
+    /// Whether a new stripe of which this is there waits for the rest.
+    fn holds(&mut self, begun: Option<Begun>) -> bool {
+        let goes_on = self.busy + self.ready.len() > 0;
+        begun.is_some() && goes_on && self.held.len() < HELD && self.paid.tries()
+    }
+
+    /// A stripe is held no longer.
+    fn let_go(&mut self, at: u32) {
+        self.held.retain(|held| *held != at);
+        if let Some(begun) = self.entries[at as usize].held.take() {
+            self.paid.ended(&begun);
+        }
+        self.make_ready(at);
+    }
+
+    /// Lets those go that have waited for long enough, and all if nothing else goes on.
+    fn look_at_held(&mut self) {
+        while let Some(&at) = self.held.front() {
+            let since = self.entries[at as usize].held.map_or(0, |begun| begun.since);
+            let is_idle = self.busy + self.ready.len() == 0;
+            if !is_idle && self.finished - since < HOLD_FINISHED {
+                return;
+            }
+            let count = if is_idle { self.held.len() } else { 1 };
+            for _ in 0..count {
+                if let Some(&at) = self.held.front() {
+                    self.let_go(at);
+                }
+            }
+        }
+    }
+
     /// Wakes one idle worker, unless one was woken that has not looked yet: it wakes the next
     /// when it has taken a stripe and more are ready. So a worker whose drives answer at once
     /// takes one stripe after the other, and the others stay asleep.
@@ -179,17 +225,44 @@ impl Tables {
     }
 }
 
+/// Where in the stripe's data a write begins, and how many bytes it has.
+fn written(job: &Job) -> Option<(u32, u32)> {
+    match job {
+        Job::Write { at, data, .. } => Some((*at, data.len() as u32)),
+        _ => None,
+    }
+}
+
 impl StripeTable {
-    /// Adds a job to a stripe's queue; an idle stripe becomes ready.
-    pub fn submit(&self, key: StripeKey, waiting: Waiting) {
+    /// Adds a job to a stripe's queue; an idle stripe becomes ready, or is held. It has `full`
+    /// bytes of data, or 0 where it is as good to write parts of it.
+    pub fn submit(&self, key: StripeKey, waiting: Waiting, full: u32) {
         let tables = &mut *self.tables.borrow_mut();
-        let (at, new) = match tables.find(key) {
-            Some(at) => (at, false),
-            None => (tables.insert(key), true),
+        let Some(at) = tables.find(key) else {
+            let begun = written(&waiting.job).and_then(|own| Begun::of(own, full, tables.finished));
+            let at = tables.insert(key);
+            tables.entries[at as usize].jobs.push(waiting);
+            if tables.holds(begun) {
+                tables.entries[at as usize].held = begun;
+                tables.held.push_back(at);
+            } else {
+                tables.make_ready(at);
+            }
+            return;
         };
-        tables.entries[at as usize].jobs.push(waiting);
-        if new {
-            tables.make_ready(at);
+        let entry = &mut tables.entries[at as usize];
+        let more = written(&waiting.job).map(|own| own.1);
+        let grown = entry.held.map(|begun| more.map(|bytes| begun.with(bytes)));
+        entry.jobs.push(waiting);
+        match grown {
+            None => {}
+            Some(None) => tables.let_go(at),
+            Some(Some(begun)) => {
+                entry.held = Some(begun);
+                if begun.is_full() {
+                    tables.let_go(at);
+                }
+            }
         }
     }
 
@@ -210,6 +283,8 @@ impl StripeTable {
         let entry = &mut tables.entries[at as usize];
         assert!(!entry.busy && jobs.is_empty(), "a ready stripe is not busy");
         entry.busy = true;
+        tables.busy += 1;
+        let entry = &mut tables.entries[at as usize];
         core::mem::swap(jobs, &mut entry.jobs);
         Some((at, entry.key))
     }
@@ -220,11 +295,15 @@ impl StripeTable {
         let entry = &mut tables.entries[at as usize];
         assert!(entry.busy, "only a busy stripe is finished");
         entry.busy = false;
-        if entry.jobs.is_empty() {
+        let is_over = entry.jobs.is_empty();
+        tables.busy -= 1;
+        tables.finished += 1;
+        if is_over {
             tables.remove(at);
         } else {
             tables.make_ready(at);
         }
+        tables.look_at_held();
     }
 
     /// Ends all workers as soon as they find nothing to do.
@@ -237,8 +316,126 @@ impl StripeTable {
         }
     }
 
-    /// Stripes that are ready or busy.
+    /// Stripes that are held, ready or busy.
     pub fn in_flight(&self) -> usize {
         self.tables.borrow().in_flight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{HOLD_MISSES, HOLD_TRIED};
+    use core::future::Future;
+    use io::{Buf, Pool};
+
+    /// Bytes of a stripe's data, and of a stream's requests.
+    const FULL: u32 = 7 << 16;
+    const REQUEST: u32 = 128 << 10;
+
+    fn data(bytes: u32) -> Buf {
+        Pool::single(bytes as usize).freeze()
+    }
+
+    fn write(table: &StripeTable, stripe: u64, at: u32, bytes: u32) {
+        submit(table, stripe, Job::Write { at, data: data(bytes), fua: false });
+    }
+
+    fn submit(table: &StripeTable, stripe: u64, job: Job) {
+        let key = StripeKey { group: GroupNo(0), stripe: units::StripeNo(stripe) };
+        let origin = Origin { core: CoreId(0), pending: 0 };
+        table.submit(key, Waiting { job, origin }, FULL);
+    }
+
+    /// The stripe that a worker gets, and how many jobs it has; none if there is none.
+    fn take(table: &StripeTable) -> Option<(u32, u64, usize)> {
+        let mut jobs = Vec::new();
+        let mut taking = Box::pin(table.take(0, &mut jobs));
+        let taken = taking.as_mut().poll(&mut core::task::Context::from_waker(Waker::noop()));
+        drop(taking);
+        let Poll::Ready(taken) = taken else {
+            table.tables.borrow_mut().idle.clear();
+            return None;
+        };
+        let (at, key) = taken?;
+        Some((at, key.stripe.0, jobs.len()))
+    }
+
+    /// A table in which stripe 0 is being worked on.
+    fn busy() -> (StripeTable, u32) {
+        let table = StripeTable::default();
+        write(&table, 0, 0, REQUEST);
+        let (at, stripe, _) = take(&table).expect("nothing is held while nothing goes on");
+        assert_eq!(stripe, 0);
+        (table, at)
+    }
+
+    #[test]
+    fn a_stream_fills_stripes() {
+        let (table, _) = busy();
+        // In whatever order they come.
+        for at in [1, 0, 2, 3] {
+            assert_eq!(take(&table), None);
+            write(&table, 1, at * REQUEST, if at == 3 { FULL - 3 * REQUEST } else { REQUEST });
+        }
+        assert_eq!(take(&table).map(|own| (own.1, own.2)), Some((1, 4)));
+        assert_eq!(table.in_flight(), 2);
+    }
+
+    #[test]
+    fn what_is_no_stream_is_not_held() {
+        let (table, _) = busy();
+        write(&table, 1, 4096, 4096);
+        assert!(take(&table).is_some());
+        write(&table, 2, 0, FULL);
+        assert!(take(&table).is_some());
+        submit(&table, 3, Job::Zero { at: 0, bytes: REQUEST, fua: false });
+        assert!(take(&table).is_some());
+        write(&table, 4, 0, REQUEST);
+        assert_eq!(take(&table), None);
+        submit(&table, 4, Job::Read { at: 0, into: Pool::single(4096) });
+        assert_eq!(take(&table).map(|own| own.2), Some(2), "who wants something else gets it");
+    }
+
+    #[test]
+    fn nothing_is_held_while_nothing_else_goes_on() {
+        let (table, at) = busy();
+        write(&table, 1, 0, REQUEST);
+        write(&table, 2, 0, REQUEST);
+        assert_eq!(take(&table), None);
+        table.finish(at);
+        assert_eq!(
+            [take(&table), take(&table)].map(|own| own.map(|own| own.1)),
+            [Some(1), Some(2)]
+        );
+    }
+
+    #[test]
+    fn nothing_is_held_for_long() {
+        let (table, _) = busy();
+        write(&table, 1, 0, REQUEST);
+        for stripe in 10..10 + HOLD_FINISHED {
+            assert_eq!(take(&table), None);
+            write(&table, stripe, 4096, 4096);
+            let (at, ..) = take(&table).expect("there is one");
+            table.finish(at);
+        }
+        assert_eq!(take(&table).map(|own| own.1), Some(1));
+    }
+
+    #[test]
+    fn where_waiting_does_not_pay_nobody_waits() {
+        let table = StripeTable::default();
+        // Two streams of one request at a time.
+        let mut held = 0;
+        write(&table, 0, 0, REQUEST);
+        let mut at = take(&table).expect("there is one").0;
+        for stripe in 1..=u64::from(HOLD_MISSES + 2 * HOLD_TRIED) {
+            write(&table, stripe, 0, REQUEST);
+            held += u32::from(table.tables.borrow().held.len() == 1);
+            table.finish(at);
+            at = take(&table).expect("it is let go").0;
+        }
+        assert!((HOLD_MISSES..=HOLD_MISSES + 2).contains(&held), "{held}");
     }
 }

@@ -194,7 +194,7 @@ async fn other<E: Host>(array: &Array<E>, key: StripeKey, job: Job) -> Outcome {
     };
     let outcome = match job {
         Job::Read { at, into } => {
-            let (result, into) = check::read(array, key, at, into).await;
+            let (result, into) = check::read_run(array, key, at, into).await;
             Outcome::Read(result, into)
         }
         Job::Rebuild(slot) => {

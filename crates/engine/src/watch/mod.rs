@@ -152,6 +152,7 @@ impl<E: Env> Watch<E> {
                 number,
                 out: Cell::new(None),
                 error: Cell::new(None),
+                under_way: Cell::new(0),
                 token: Some(opened.token.clone()),
                 flushes: opened.flushes.clone(),
             }),
@@ -244,6 +245,8 @@ struct Opening<E: Env> {
     out: Cell<Option<DriveError>>,
     /// The first failure that speaks against the drive.
     error: Cell<Option<DriveError>>,
+    /// Requests of this core that somebody waits for.
+    under_way: Cell<u32>,
     token: Option<Arc<()>>,
     flushes: Arc<Flushes>,
 }
@@ -296,6 +299,11 @@ impl<E: Env> Watched<E> {
         self.opening.error.get()
     }
 
+    /// Requests of this core that it has not answered, as far as those who wait have looked.
+    pub fn under_way(&self) -> u32 {
+        self.opening.under_way.get()
+    }
+
     /// The opening, for other cores; `None` once this handle is retired.
     pub fn opened(&self, shared: &E::Shared) -> Option<Opened<E::Shared>> {
         let token = self.opening.token.clone()?;
@@ -314,6 +322,7 @@ impl<E: Env> Watched<E> {
             number: old.number,
             out: Cell::new(Some(old.why())),
             error: old.error.clone(),
+            under_way: Cell::new(0),
             token: None,
             flushes: old.flushes.clone(),
         };

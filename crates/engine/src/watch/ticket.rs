@@ -21,6 +21,7 @@ impl<E: Env, T: Future + Unpin + 'static> Pass<E, T> {
     #[inline]
     pub fn new(opening: Rc<Opening<E>>, ticket: T) -> Self {
         let since = opening.watch.inner.tick.get();
+        opening.under_way.set(opening.under_way.get() + 1);
         Self { opening, ticket: Some(ticket), entry: NONE, since }
     }
 
@@ -31,6 +32,7 @@ impl<E: Env, T: Future + Unpin + 'static> Pass<E, T> {
         match Pin::new(ticket).poll(cx) {
             Poll::Ready(output) => {
                 self.ticket = None;
+                self.ended();
                 self.opening.watch.leave(&mut self.entry);
                 Poll::Ready(Ok(output))
             }
@@ -61,6 +63,7 @@ impl<E: Env, T: Future + Unpin + 'static> Pass<E, T> {
     /// Lets the request go on to its end with nobody waiting for its outcome.
     fn leave_behind(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
+        self.ended();
         self.opening.watch.leave(&mut self.entry);
         let opening = self.opening.clone();
         let env = opening.watch.inner.env.clone();
@@ -68,6 +71,12 @@ impl<E: Env, T: Future + Unpin + 'static> Pass<E, T> {
             drop(ticket.await);
             drop(opening);
         });
+    }
+
+    #[inline]
+    fn ended(&self) {
+        let under_way = &self.opening.under_way;
+        under_way.set(under_way.get() - 1);
     }
 
     fn note(&self, error: DriveError) {

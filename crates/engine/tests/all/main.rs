@@ -32,6 +32,7 @@ mod rebuild;
 mod records;
 mod region;
 mod resync;
+mod runs;
 mod scrub;
 mod set_back;
 mod stale;
