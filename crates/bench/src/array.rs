@@ -20,6 +20,7 @@ use crate::placement::{self, Placements};
 use crate::record::Record;
 use crate::report::{Goal, Report};
 use crate::rig::{Aim, Helper, Rig, data_area};
+use crate::shapes;
 use crate::stats::{Round, Sample, Spread, cpu_ratio, rate_ratio};
 use drives::SharedDrive;
 use parity_gpu::Placement;
@@ -84,8 +85,9 @@ impl ArrayBench {
         } else if self.drive_bytes < 16 * MIB || !self.drive_bytes.is_multiple_of(MIB) {
             "give drives of at least 16 MiB and of whole MiB"
         } else {
-            // Two sets, and for the rebuilds a drive in use and the next one.
-            let files = 2 * self.drives as u64 + 2;
+            // Two sets; and for the rebuilds a drive in use and the next one, or two sets of eight
+            // smaller ones.
+            let files = 2 * self.drives as u64 + 4;
             return check_room(&self.dir, self.drive_bytes.saturating_mul(files));
         };
         Err(BenchError::Usage(problem.to_owned()))
@@ -93,47 +95,29 @@ impl ArrayBench {
 }
 
 pub(crate) struct Workload {
-    name: &'static str,
+    pub name: &'static str,
     pub op: Op,
     pub order: Order,
-    bytes: usize,
-    depth: usize,
-    goal: f64,
+    pub bytes: usize,
+    pub depth: usize,
+    pub goal: f64,
 }
 
-pub(crate) const WORKLOADS: [Workload; 4] = [
-    Workload {
-        name: "4k-random-read",
-        op: Op::Read,
-        order: Order::Random,
-        bytes: 4 << 10,
-        depth: 32,
-        goal: 0.90,
-    },
-    Workload {
-        name: "128k-sequential-read",
-        op: Op::Read,
-        order: Order::Sequential,
-        bytes: 128 << 10,
-        depth: 8,
-        goal: 0.95,
-    },
-    Workload {
-        name: "4k-random-write",
-        op: Op::Write,
-        order: Order::Random,
-        bytes: 4 << 10,
-        depth: 32,
-        goal: 0.30,
-    },
-    Workload {
-        name: "128k-sequential-write",
-        op: Op::Write,
-        order: Order::Sequential,
-        bytes: 128 << 10,
-        depth: 8,
-        goal: 0.65,
-    },
+const fn small(name: &'static str, op: Op, order: Order, goal: f64) -> Workload {
+    Workload { name, op, order, bytes: 4 << 10, depth: 32, goal }
+}
+
+const fn large(name: &'static str, op: Op, goal: f64) -> Workload {
+    Workload { name, op, order: Order::Sequential, bytes: 128 << 10, depth: 8, goal }
+}
+
+pub(crate) const WORKLOADS: [Workload; 6] = [
+    small("4k-random-read", Op::Read, Order::Random, 0.94),
+    large("128k-sequential-read", Op::Read, 0.95),
+    small("4k-random-write", Op::Write, Order::Random, 0.33),
+    small("4k-random-mixed", Op::Mixed(70), Order::Random, 0.50),
+    small("4k-random-write-hot", Op::Write, Order::Hot, 0.42),
+    large("128k-sequential-write", Op::Write, 0.74),
 ];
 
 impl Workload {
@@ -222,7 +206,7 @@ fn add_side(
 ) {
     let name = workload.name;
     let rate = Spread::of(samples.clone().map(|s| s.rate()));
-    if workload.order == Order::Random {
+    if workload.order != Order::Sequential {
         report.add(&format!("{name}-{side}-iops"), "iops", rate, None);
     } else {
         let rate = rate.map(|r| r.scaled(workload.bytes as f64 / 1e9));
@@ -248,8 +232,8 @@ fn against_fio(
     report: &mut Report,
 ) -> Result<bool, BenchError> {
     let name = match workload.op {
-        Op::Write => "raw-vs-fio-4k-write",
         Op::Read | Op::Verify => "raw-vs-fio-4k-read",
+        Op::Write | Op::Mixed(_) => "raw-vs-fio-4k-write",
     };
     if !fio::available() {
         report.missing.push(format!("{name}: there is no fio"));
@@ -294,12 +278,14 @@ fn against_raw(
     let second_drives = second.source().open()?;
     let mut counts = true;
     for workload in &WORKLOADS {
-        let (drives, paths) = match workload.op {
-            Op::Write => (&second_drives, second.paths()),
-            Op::Read | Op::Verify => (&bay.drives, first.paths()),
+        let (drives, paths) = match workload.op.writes() {
+            true => (&second_drives, second.paths()),
+            false => (&bay.drives, first.paths()),
         };
         let raw = raw_side(&bay.rig, drives);
-        if workload.order == Order::Random {
+        // fio mixes otherwise: what it says of reads and writes alone holds of both.
+        let is_one = !matches!(workload.op, Op::Mixed(_));
+        if workload.order == Order::Random && is_one {
             progress(&format!("{}: raw drives against fio", workload.name));
             counts = against_fio(options, workload, &raw, &paths, report)?;
         }
@@ -367,10 +353,13 @@ pub fn bench_array(
     let make = Make { helper, ..Make::default() };
     let bay = Bay::create(first.source(), make.clone())?;
     against_raw(options, &bay, (&first, &second), &mut report, progress)?;
+    costs::latency(options, &bay, &mut report, progress)?;
     costs::against_unguarded(options, &bay, &second, &mut report, progress)?;
     costs::cold_regions(options, &mut report, progress)?;
     costs::degraded(options, &bay, &second, &mut report, progress)?;
     costs::rebuild(options, &second, &mut report, progress)?;
+    shapes::levels(options, &mut report, progress)?;
+    shapes::sizes(options, &mut report, progress)?;
     let mut bays = vec![bay];
     if options.cores == 2 {
         let two = Bay::create(second.source(), Make { cores: 2, ..make })?;

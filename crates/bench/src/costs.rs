@@ -6,7 +6,7 @@ use crate::bay::{Bay, Make};
 use crate::error::BenchError;
 use crate::files::Files;
 use crate::load::{Load, Op, Order, Until};
-use crate::report::Report;
+use crate::report::{Goal, Report};
 use crate::stats::{Round, Spread, cpu_ratio, rate_ratio};
 use std::time::Instant;
 use units::{GIB, MIB};
@@ -20,9 +20,44 @@ const SPARSE_MOST: u64 = 64 * GIB;
 /// Rounds of rebuilds, at most.
 const REBUILDS: usize = 5;
 
+/// Reads of more than a stripe.
+const ONE_MIB_READ: Workload = Workload {
+    name: "degraded-1m-read",
+    op: Op::Read,
+    order: Order::Sequential,
+    bytes: 1 << 20,
+    depth: 4,
+    goal: 0.90,
+};
+/// Reads that wait for each other.
+const ONE_BY_ONE: Workload = Workload {
+    name: "4k-read-depth-1",
+    op: Op::Read,
+    order: Order::Random,
+    bytes: 4 << 10,
+    depth: 1,
+    goal: 1.0,
+};
+
 fn small(op: Op) -> &'static Workload {
     let small = WORKLOADS.iter().find(|w| w.op == op && w.order == Order::Random);
     small.expect("it is one of them")
+}
+
+/// What an array adds to the time of a read of a raw drive, one at a time.
+pub fn latency(
+    options: &ArrayBench,
+    bay: &Bay,
+    report: &mut Report,
+    progress: &dyn Fn(&str),
+) -> Result<(), BenchError> {
+    progress("4k-read-depth-1: array against raw drives");
+    let raw = raw_side(&bay.rig, &bay.drives);
+    let rounds = compare(options, &ONE_BY_ONE, &raw, &bay.side())?;
+    let added = rounds.iter().map(|r| 1e6 / r.b.rate() - 1e6 / r.a.rate());
+    let goal = Some(Goal::AtMost(1.0));
+    report.add("4k-read-depth-1-added-us", "us", Spread::of(added), goal);
+    Ok(())
 }
 
 /// What a small write costs in steady state for not being lost in a crash: the CPU time of asking
@@ -39,7 +74,7 @@ pub fn against_unguarded(
     let without = Bay::create(second.source(), Make::default())?.again_unguarded()?;
     let rounds = compare(options, small(Op::Write), &without.side(), &guarded.side())?;
     let cost = Spread::of(rounds.iter().map(|r| r.b.cpu_micros() - r.a.cpu_micros()));
-    report.add("guard-cpu-us", "us", cost, None);
+    report.add("guard-cpu-us", "us", cost, Some(Goal::AtMost(0.3)));
     without.verify()
 }
 
@@ -88,11 +123,16 @@ pub fn degraded(
     progress("4k-random-read: an array that lacks a drive, and the raw drives");
     let raw = raw_side(&healthy.rig, &healthy.drives);
     let rounds = compare(options, small(Op::Read), &raw, &lacking.side())?;
-    report.add("4k-random-read-degraded", "ratio", rate_ratio(&rounds), None);
+    let goal = Some(Goal::AtLeast(0.60));
+    report.add("degraded-4k-random-read", "ratio", rate_ratio(&rounds), goal);
+    progress("1m-read: an array that lacks a drive, and a healthy one");
+    let rounds = compare(options, &ONE_MIB_READ, &healthy.side(), &lacking.side())?;
+    let goal = Some(Goal::AtLeast(0.90));
+    report.add("degraded-1m-read", "ratio", rate_ratio(&rounds), goal);
     progress("4k-random-write: an array that lacks a drive, and a healthy one");
     let rounds = compare(options, small(Op::Write), &healthy.side(), &lacking.side())?;
-    report.add("4k-random-write-degraded", "ratio", rate_ratio(&rounds), None);
-    report.add("4k-random-write-degraded-cpu-ratio", "ratio", cpu_ratio(&rounds), None);
+    report.add("degraded-4k-random-write", "ratio", rate_ratio(&rounds), None);
+    report.add("degraded-4k-random-write-cpu-ratio", "ratio", cpu_ratio(&rounds), None);
     lacking.verify_degraded()
 }
 

@@ -26,7 +26,7 @@ pub fn random_4k(
     span: Duration,
 ) -> Result<f64, BenchError> {
     let (how, side) = match op {
-        Op::Write => ("randwrite", "write"),
+        Op::Write | Op::Mixed(_) => ("randwrite", "write"),
         Op::Read | Op::Verify => ("randread", "read"),
     };
     let names: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();

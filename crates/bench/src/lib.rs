@@ -59,6 +59,7 @@ pub mod report;
 pub mod rig;
 pub mod scale;
 pub mod served;
+mod shapes;
 pub mod sheets;
 pub mod stats;
 pub mod through;

@@ -28,6 +28,15 @@ pub enum Op {
     Verify,
     /// Writes the next version.
     Write,
+    /// Reads so many per cent of the time, and writes else.
+    Mixed(u8),
+}
+
+impl Op {
+    /// Whether some of its requests write.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Mixed(_))
+    }
 }
 
 /// In which order addresses are used.
@@ -35,6 +44,8 @@ pub enum Op {
 pub enum Order {
     /// Each as likely as any other.
     Random,
+    /// Nine of ten in the first hundredth, the others anywhere.
+    Hot,
     /// One behind the other, from the start again at the end.
     Sequential,
     /// Each at another multiple of so many bytes, mixed up.
@@ -164,6 +175,7 @@ impl<T: Target> Work<T> {
         match self.load.op {
             Op::Read | Op::Verify => self.read_all().await,
             Op::Write => self.write_all().await,
+            Op::Mixed(reads) => self.mix_all(reads).await,
         }
         self.tally.running.set(self.tally.running.get() - 1);
         self.tally.ended.notify();
@@ -183,6 +195,11 @@ impl<T: Target> Work<T> {
         }
         let (apart, request) = match self.load.order {
             Order::Random => (self.load.bytes as u64, self.random.below(self.requests)),
+            Order::Hot => {
+                let few = (self.requests / 100).max(1);
+                let among = if self.random.below(10) == 0 { self.requests } else { few };
+                (self.load.bytes as u64, self.random.below(among))
+            }
             Order::Sequential => (self.load.bytes as u64, self.in_turn()?),
             Order::Apart(bytes) => (bytes, self.in_turn()? * MIX % self.requests),
         };
@@ -226,18 +243,34 @@ impl<T: Target> Work<T> {
     }
 
     async fn write_all(&mut self) {
-        let blocks = (self.load.bytes / BLOCK) as u64;
         while let Some(at) = self.next() {
-            let first = at / BLOCK as u64;
-            if !self.load.record.claim(first) {
-                // Another task writes it right now: which of the two came last nobody could say.
-                continue;
+            self.write(at).await;
+        }
+    }
+
+    async fn write(&self, at: u64) {
+        let (first, blocks) = (at / BLOCK as u64, (self.load.bytes / BLOCK) as u64);
+        if !self.load.record.claim(first) {
+            // Another task writes it right now: which of the two came last nobody could say.
+            return;
+        }
+        let mut payload = self.buffer();
+        self.load.record.stamp(first, &mut payload);
+        let done = self.target.write(at, payload.freeze()).await;
+        self.load.record.written(first, blocks);
+        self.count(done);
+    }
+
+    async fn mix_all(&mut self, reads: u8) {
+        let mut buffer = self.buffer();
+        while let Some(at) = self.next() {
+            if self.random.below(100) < u64::from(reads) {
+                let done;
+                (done, buffer) = self.target.read(at, buffer).await;
+                self.count(done);
+            } else {
+                self.write(at).await;
             }
-            let mut payload = self.buffer();
-            self.load.record.stamp(first, &mut payload);
-            let done = self.target.write(at, payload.freeze()).await;
-            self.load.record.written(first, blocks);
-            self.count(done);
         }
     }
 }

@@ -125,7 +125,7 @@ fn setup(report: &Report, options: &Options, shelf: &Shelf) -> Table {
         row("kernel", machine.kernel.clone()),
         row("software", format!("palisade {}", report.version)),
         row("drives", what),
-        row("bytes of a drive that are used", format_size(shelf.bytes)),
+        row("bytes of a drive for data", format_size(shelf.bytes)),
         row("level", options.level.to_string()),
         row("strip", format_size(options.strip.into())),
         row("data cores", options.cores.to_string()),

@@ -12,8 +12,11 @@ use format::foreign_signature;
 use io::Pool;
 use pace::{DriveState, Model};
 use std::path::{Path, PathBuf};
-use units::{KIB, MIB};
+use units::{GIB, KIB, MIB};
 
+/// Bytes of a paced drive at least, as it takes for a journal area of full size. What is not
+/// written takes no memory.
+const LARGE: u64 = 64 * GIB;
 /// Bytes at each end of a drive that are looked at.
 const LOOK: u64 = MIB;
 /// Pieces between the ends that are, and bytes of each.
@@ -75,7 +78,7 @@ impl Shelf {
                 let bytes = drive_bytes(options.area(), data);
                 check_memory(bytes.saturating_mul(*count as u64))?;
                 let slower = scale.slower(busy)?;
-                Ok(Self::paced(model, slower, *count, bytes))
+                Ok(Self::paced(model, slower, *count, bytes.max(LARGE)))
             }
         }
     }

@@ -59,7 +59,7 @@ impl<'a> Yard<'a> {
         Ok(Self { rig: Some(Rig::start(options.cores, None)?), options, shelf, made: None })
     }
 
-    /// Cores with an array over all drives, and volumes that use it up.
+    /// Cores with an array over all drives, and volumes for what is used of it.
     ///
     /// # Errors
     /// When it can't be made.
@@ -91,7 +91,10 @@ impl<'a> Yard<'a> {
         let status: ArrayStatus = self.rig().ask(|reply| Request::Create(new, list, reply))?;
         let (volumes, served, outside) = (Vec::new(), Vec::new(), None);
         let mut made = Made { array: status.id, volumes, bytes: 0, served, outside };
-        let each = status.free_bytes / options.volumes as u64 / MIB * MIB;
+        // Loads use all volumes: together they have what is used.
+        let volumes = options.volumes as u64;
+        let used = options.area().div_ceil(volumes).saturating_add(4 * MIB) / MIB * MIB;
+        let each = (status.free_bytes / volumes / MIB * MIB).min(used);
         for number in 0..options.volumes {
             let name = served::name(number);
             let volume =

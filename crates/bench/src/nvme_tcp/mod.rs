@@ -293,7 +293,7 @@ fn connect(address: &Address, count: usize) -> Result<Vec<Queue>, BenchError> {
 }
 
 /// Resident memory of this process in bytes.
-fn resident() -> f64 {
+pub(crate) fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().nth(1).and_then(|text| text.parse::<f64>().ok());
     pages.unwrap_or(0.0) * rustix::param::page_size() as f64

@@ -24,7 +24,9 @@ fn check_result(result: &Value) {
     let number = |key: &str| result[key].as_f64().expect("a number");
     // A cost may be none, or less.
     let cost = result["name"].as_str().unwrap().starts_with("region-map-cost")
-        || result["name"] == "guard-cpu-us";
+        || result["name"] == "guard-cpu-us"
+        || result["name"] == "4k-read-depth-1-added-us"
+        || result["name"].as_str().unwrap().ends_with("-memory-mib");
     assert!((cost || number("low") > 0.0) && number("low") <= number("value"), "{result}");
     assert!(number("value") <= number("high"), "{result}");
     assert_eq!(result["goal"].is_null(), result["met"].is_null(), "{result}");
@@ -56,8 +58,12 @@ fn a_small_array_is_measured() {
     let names = names(&report);
     let mut always = vec!["4k-random-write-array-iops", "128k-sequential-read-raw-gbps"];
     always.extend(["4k-random-read-array-cpu-us", "cores-2-cpu-ratio", "guard-cpu-us"]);
-    always.extend(["region-map-cost-cold", "4k-random-write-degraded"]);
-    always.extend(["4k-random-read-degraded", "rebuild", "rebuild-gbps"]);
+    always.extend(["region-map-cost-cold", "degraded-4k-random-write", "degraded-1m-read"]);
+    always.extend(["degraded-4k-random-read", "rebuild", "rebuild-gbps"]);
+    always.extend(["4k-random-mixed", "4k-random-write-hot", "4k-read-depth-1-added-us"]);
+    always.extend(["128k-sequential-write-raid6-4p2", "128k-sequential-write-raid5-7p1"]);
+    always.extend(["size-1g-create-ms", "size-64g-start-ms", "size-8t-4k-write-us"]);
+    always.push("size-8t-memory-mib");
     if has_fio() {
         always.extend(["raw-vs-fio-4k-read", "raw-vs-fio-4k-write"]);
     } else {
