@@ -33,8 +33,9 @@ pub const STRIPE_BUCKETS: usize = 256;
 /// Requests of one core waiting for a stripe before the table must grow.
 pub const PENDING: usize = 1024;
 /// Most scratch memory per core and array, in bytes, where more than the least is wanted and
-/// nothing else is said. It is address space: what no request has used takes no memory.
-pub const SCRATCH_BYTES: usize = 48 << 20;
+/// nothing else is said: small writes of [`WORKERS`] stripes of RAID 5 with strips of 64 KiB, and
+/// some that take more.
+pub const SCRATCH_BYTES: usize = 40 << 20;
 /// Pieces of one request that are started before the first is awaited.
 pub const PIECES: usize = 16;
 /// Bands that a rebuild, resync or scrub works on at the same time.
