@@ -10,6 +10,7 @@ use crate::region::message::{ToCore, ToKeeper};
 use crate::region::table::{Entered, Entry};
 use crate::stripe::table::{Origin, StripeKey};
 use core::ops::Range;
+use io::local::all_of;
 use io::{BlockError, Priority};
 use units::GroupNo;
 
@@ -161,9 +162,8 @@ impl<E: Host> Array<E> {
                     array.inner.regions.withdraw(list, below).await;
                     // What was written there must not come back.
                     let skip = mutants::is(Mutant::JournalDiscarded);
-                    for lane in array.lanes().iter().filter(|_| !skip) {
-                        lane.forget(&array).await;
-                    }
+                    let lanes = array.lanes().iter().filter(|_| !skip);
+                    all_of(lanes.map(|lane| lane.forget(&array)).collect()).await;
                     let mail = Mail::Keeper(ToKeeper::Done);
                     let id = array.inner.id;
                     array.inner.env.post(MANAGER, EngineMail::Array(id, mail));

@@ -225,9 +225,9 @@ async fn put<E: Host>(array: &Array<E>, flight: &Flight, bound: &Bound<E>, key: 
     let copies = if mutants::is(Mutant::FlightOneCopy) { 1 } else { copies };
     let durable = !mutants::is(Mutant::FlightNotDurable);
     let mut tickets = ArrayVec::<_, DRIVES_MAX>::new();
-    let all = (0..slots).map(|i| Slot(((sequence as usize + i) % slots) as u16));
-    let all = all.filter_map(|slot| Some((slot, bound.drives[slot.index()].as_ref()?)));
-    for (slot, drive) in least_busy(all, copies) {
+    let all = (0u16..).map(Slot).zip(&bound.drives);
+    let all = all.filter_map(|(slot, drive)| Some((slot, drive.as_ref()?))).collect();
+    for (slot, drive) in least_busy(all, sequence, copies) {
         let page = core::slice::from_ref(&page);
         tickets.push((slot, drive.write(start + at, page, durable)));
     }

@@ -10,7 +10,7 @@
 use crate::Host;
 use crate::array::{Array, Bound};
 use crate::journal::ring::{Ring, most};
-use crate::journal::{GROUP, Shape, Task, flush, least_busy};
+use crate::journal::{Chosen, GROUP, Shape, Task, flush, least_busy};
 use crate::mutants::{self, Mutant};
 use crate::watch::Watched;
 use core::cell::{Cell, RefCell};
@@ -268,19 +268,16 @@ async fn make_room<E: Host>(array: &Array<E>, lane: &Lane) {
 }
 
 /// The drives that get the batch: as many in sync as the group can still lose, and one more.
-fn targets<E: Host>(bound: &Bound<E>, sequence: u64) -> Vec<(Slot, Watched<E>)> {
+fn targets<E: Host>(bound: &Bound<E>, sequence: u64) -> Chosen<'_, E> {
     let view = &bound.view;
-    let in_sync = |(_, drive): &(Slot, &Option<Watched<E>>)| drive.is_some();
-    let all = (0u16..).map(Slot).zip(&bound.drives).filter(in_sync);
-    let all: Vec<_> = all.filter(|(slot, _)| view.in_sync(*slot)).collect();
+    let all = (0u16..).map(Slot).zip(&bound.drives).filter(|(slot, _)| view.in_sync(*slot));
+    let all: Chosen<'_, E> =
+        all.filter_map(|(slot, drive)| Some((slot, drive.as_ref()?))).collect();
     let mut copies = (all.len() + 1).saturating_sub(view.layout.k(GROUP).into());
     if mutants::is(Mutant::JournalOneCopy) {
         copies = copies.min(1);
     }
-    let first = sequence as usize % all.len().max(1);
-    let turn = all.iter().cycle().skip(first).take(all.len());
-    let turn = turn.filter_map(|(slot, drive)| Some((*slot, drive.as_ref()?)));
-    least_busy(turn, copies).into_iter().map(|(slot, drive)| (slot, drive.clone())).collect()
+    least_busy(all, sequence, copies)
 }
 
 /// Writes a batch to its place. A drive that does not take it is out when this returns.
@@ -298,7 +295,7 @@ async fn put<E: Host>(
     let start = bound.view.journal.expect("an array with a key has a journal").0;
     let targets = targets(bound, sequence);
     let fua = !mutants::is(Mutant::JournalNotDurable);
-    let write = |(slot, drive): &(Slot, Watched<E>)| (*slot, drive.write(start + at, &image, fua));
+    let write = |(slot, drive): &(Slot, &Watched<E>)| (*slot, drive.write(start + at, &image, fua));
     let tickets: Vec<_> = targets.iter().map(write).collect();
     lane.writes.set(lane.writes.get() + tickets.len() as u64);
     let mut taken = !tickets.is_empty();

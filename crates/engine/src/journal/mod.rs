@@ -188,15 +188,17 @@ impl Shape {
     }
 }
 
-/// The `count` drives that have the fewest requests under way; of those with as many, the first.
-fn least_busy<'a, E: Host>(
-    drives: impl Iterator<Item = (Slot, &'a Watched<E>)>,
-    count: usize,
-) -> ArrayVec<(Slot, &'a Watched<E>), DRIVES_MAX> {
-    let mut all: ArrayVec<_, DRIVES_MAX> = drives.collect();
-    all.sort_by_key(|(_, drive)| drive.under_way());
-    all.truncate(count);
-    all
+/// Drives of an array, and their slots.
+type Chosen<'a, E> = ArrayVec<(Slot, &'a Watched<E>), DRIVES_MAX>;
+
+/// The `count` drives that have the fewest requests under way; of those with as many, each is the
+/// first in its turn.
+fn least_busy<E: Host>(mut drives: Chosen<'_, E>, turn: u64, count: usize) -> Chosen<'_, E> {
+    let first = turn.checked_rem(drives.len() as u64).unwrap_or_default();
+    drives.rotate_left(first as usize);
+    drives.sort_by_key(|(_, drive)| drive.under_way());
+    drives.truncate(count);
+    drives
 }
 
 /// Makes what was written before durable on all drives that take writes; false if the group takes

@@ -32,9 +32,9 @@ use crate::limits::{HOLD_MISSES, HOLD_PART, HOLD_TRIED};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Begun {
     /// Bytes that its writes have together.
-    pub bytes: u32,
+    bytes: u32,
     /// Bytes of all data of the stripe.
-    pub full: u32,
+    full: u32,
     /// More than the first write came.
     grown: bool,
     /// How many stripes had been finished.

@@ -66,7 +66,6 @@ struct Tables {
     /// Those that are held, the oldest first.
     held: VecDeque<u32>,
     paid: Paid,
-    busy: usize,
     /// How many were finished.
     finished: u64,
     /// The workers that wait for a ready stripe, and their wakers.
@@ -93,7 +92,6 @@ impl Default for StripeTable {
                 ready: VecDeque::with_capacity(STRIPE_BUCKETS),
                 held: VecDeque::with_capacity(HELD),
                 paid: Paid::default(),
-                busy: 0,
                 finished: 0,
                 idle: Vec::with_capacity(WORKERS),
                 wakers: vec![None; WORKERS],
@@ -155,10 +153,14 @@ impl Tables {
         self.wake_one();
     }
 
-    /// Whether a new stripe of which this is there waits for the rest.
+    /// Whether no stripe is ready or busy.
+    fn is_idle(&self) -> bool {
+        self.in_flight == self.held.len()
+    }
+
+    /// Whether a stripe that comes next, of which this is there, waits for the rest.
     fn holds(&mut self, begun: Option<Begun>) -> bool {
-        let goes_on = self.busy + self.ready.len() > 0;
-        begun.is_some() && goes_on && self.held.len() < HELD && self.paid.tries()
+        begun.is_some() && !self.is_idle() && self.held.len() < HELD && self.paid.tries()
     }
 
     /// A stripe is held no longer.
@@ -172,18 +174,13 @@ impl Tables {
 
     /// Lets those go that have waited for long enough, and all if nothing else goes on.
     fn look_at_held(&mut self) {
+        let is_idle = self.is_idle();
         while let Some(&at) = self.held.front() {
             let since = self.entries[at as usize].held.map_or(0, |begun| begun.since);
-            let is_idle = self.busy + self.ready.len() == 0;
             if !is_idle && self.finished - since < HOLD_FINISHED {
                 return;
             }
-            let count = if is_idle { self.held.len() } else { 1 };
-            for _ in 0..count {
-                if let Some(&at) = self.held.front() {
-                    self.let_go(at);
-                }
-            }
+            self.let_go(at);
         }
     }
 
@@ -238,12 +235,15 @@ impl StripeTable {
     /// bytes of data, or 0 where it is as good to write parts of it.
     pub fn submit(&self, key: StripeKey, waiting: Waiting, full: u32) {
         let tables = &mut *self.tables.borrow_mut();
+        let write = written(&waiting.job);
         let Some(at) = tables.find(key) else {
-            let begun = written(&waiting.job).and_then(|own| Begun::of(own, full, tables.finished));
+            let begun = write.and_then(|own| Begun::of(own, full, tables.finished));
+            let holds = tables.holds(begun);
             let at = tables.insert(key);
-            tables.entries[at as usize].jobs.push(waiting);
-            if tables.holds(begun) {
-                tables.entries[at as usize].held = begun;
+            let entry = &mut tables.entries[at as usize];
+            entry.jobs.push(waiting);
+            if holds {
+                entry.held = begun;
                 tables.held.push_back(at);
             } else {
                 tables.make_ready(at);
@@ -251,18 +251,12 @@ impl StripeTable {
             return;
         };
         let entry = &mut tables.entries[at as usize];
-        let more = written(&waiting.job).map(|own| own.1);
-        let grown = entry.held.map(|begun| more.map(|bytes| begun.with(bytes)));
         entry.jobs.push(waiting);
-        match grown {
-            None => {}
-            Some(None) => tables.let_go(at),
-            Some(Some(begun)) => {
-                entry.held = Some(begun);
-                if begun.is_full() {
-                    tables.let_go(at);
-                }
-            }
+        let Some(begun) = entry.held else { return };
+        let grown = write.map(|(_, bytes)| begun.with(bytes));
+        entry.held = grown.or(Some(begun));
+        if grown.is_none_or(|begun| begun.is_full()) {
+            tables.let_go(at);
         }
     }
 
@@ -283,8 +277,6 @@ impl StripeTable {
         let entry = &mut tables.entries[at as usize];
         assert!(!entry.busy && jobs.is_empty(), "a ready stripe is not busy");
         entry.busy = true;
-        tables.busy += 1;
-        let entry = &mut tables.entries[at as usize];
         core::mem::swap(jobs, &mut entry.jobs);
         Some((at, entry.key))
     }
@@ -295,10 +287,8 @@ impl StripeTable {
         let entry = &mut tables.entries[at as usize];
         assert!(entry.busy, "only a busy stripe is finished");
         entry.busy = false;
-        let is_over = entry.jobs.is_empty();
-        tables.busy -= 1;
         tables.finished += 1;
-        if is_over {
+        if entry.jobs.is_empty() {
             tables.remove(at);
         } else {
             tables.make_ready(at);
