@@ -156,7 +156,7 @@ fn a_life_cycle_has_every_state_and_table() {
 #[test]
 fn a_rebuild_is_measured_idle_and_beside_hosts() {
     let seconds = Some(Duration::from_millis(40));
-    let options = Options { seconds, ..small(paced()) };
+    let options = Options { seconds, area: LONG_REBUILD, ..small(paced()) };
     let report = bench_rebuild(&options, "1.2.3", "palisade bench", &|_| ()).unwrap();
     let named = |name: &str| value(&report, name);
     for name in ["idle-paced", "idle-memory", "load-host", "load-rebuild", "load-sum", "load-p99"] {

@@ -20,6 +20,7 @@ use core::str::FromStr;
 use engine::array::message::ArrayId;
 use io::Env as _;
 use line::{Lines, Protocol, Remote, SLOTS};
+use nvme_target::limits::IO_QUEUES;
 use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -177,7 +178,8 @@ fn by_nvme_tcp(
         let (admin, controller) = first.associate()?;
         keepers.push(admin);
         let mut streams = Vec::new();
-        for address in addresses.iter().flat_map(|own| std::iter::repeat_n(own, CONNECTIONS)) {
+        let all_ways = addresses.iter().flat_map(|own| std::iter::repeat_n(own, CONNECTIONS));
+        for address in all_ways.take(IO_QUEUES.into()) {
             let queue = streams.len() as u16 + 1;
             streams.push(address.connect(queue, controller, SLOTS)?.0.into_stream());
         }
