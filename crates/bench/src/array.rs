@@ -103,11 +103,11 @@ pub(crate) struct Workload {
     pub goal: f64,
 }
 
-const fn small(name: &'static str, op: Op, order: Order, goal: f64) -> Workload {
+pub(crate) const fn small(name: &'static str, op: Op, order: Order, goal: f64) -> Workload {
     Workload { name, op, order, bytes: 4 << 10, depth: 32, goal }
 }
 
-const fn large(name: &'static str, op: Op, goal: f64) -> Workload {
+pub(crate) const fn large(name: &'static str, op: Op, goal: f64) -> Workload {
     Workload { name, op, order: Order::Sequential, bytes: 128 << 10, depth: 8, goal }
 }
 
@@ -231,10 +231,8 @@ fn against_fio(
     paths: &[PathBuf],
     report: &mut Report,
 ) -> Result<bool, BenchError> {
-    let name = match workload.op {
-        Op::Read | Op::Verify => "raw-vs-fio-4k-read",
-        Op::Write | Op::Mixed(_) => "raw-vs-fio-4k-write",
-    };
+    let side = if workload.op.writes() { "write" } else { "read" };
+    let name = &format!("raw-vs-fio-4k-{side}");
     if !fio::available() {
         report.missing.push(format!("{name}: there is no fio"));
         return Ok(true);

@@ -1,7 +1,7 @@
 //! What an array pays for losing nothing: the region map, in-flight pages, the journal of one that
 //! lacks a drive.
 
-use crate::array::{ArrayBench, WORKLOADS, Workload, compare, raw_side};
+use crate::array::{self, ArrayBench, WORKLOADS, Workload, compare, large, raw_side};
 use crate::bay::{Bay, Make};
 use crate::error::BenchError;
 use crate::files::Files;
@@ -21,23 +21,11 @@ const SPARSE_MOST: u64 = 64 * GIB;
 const REBUILDS: usize = 5;
 
 /// Reads of more than a stripe.
-const ONE_MIB_READ: Workload = Workload {
-    name: "degraded-1m-read",
-    op: Op::Read,
-    order: Order::Sequential,
-    bytes: 1 << 20,
-    depth: 4,
-    goal: 0.90,
-};
+const LONG_READ: Workload =
+    Workload { bytes: 1 << 20, depth: 4, ..large("degraded-1m-read", Op::Read, 0.90) };
 /// Reads that wait for each other.
-const ONE_BY_ONE: Workload = Workload {
-    name: "4k-read-depth-1",
-    op: Op::Read,
-    order: Order::Random,
-    bytes: 4 << 10,
-    depth: 1,
-    goal: 1.0,
-};
+const ONE_BY_ONE: Workload =
+    Workload { depth: 1, ..array::small("4k-read-depth-1-added-us", Op::Read, Order::Random, 1.0) };
 
 fn small(op: Op) -> &'static Workload {
     let small = WORKLOADS.iter().find(|w| w.op == op && w.order == Order::Random);
@@ -55,8 +43,8 @@ pub fn latency(
     let raw = raw_side(&bay.rig, &bay.drives);
     let rounds = compare(options, &ONE_BY_ONE, &raw, &bay.side())?;
     let added = rounds.iter().map(|r| 1e6 / r.b.rate() - 1e6 / r.a.rate());
-    let goal = Some(Goal::AtMost(1.0));
-    report.add("4k-read-depth-1-added-us", "us", Spread::of(added), goal);
+    let Workload { name, goal, .. } = ONE_BY_ONE;
+    report.add(name, "us", Spread::of(added), Some(Goal::AtMost(goal)));
     Ok(())
 }
 
@@ -126,9 +114,9 @@ pub fn degraded(
     let goal = Some(Goal::AtLeast(0.60));
     report.add("degraded-4k-random-read", "ratio", rate_ratio(&rounds), goal);
     progress("1m-read: an array that lacks a drive, and a healthy one");
-    let rounds = compare(options, &ONE_MIB_READ, &healthy.side(), &lacking.side())?;
-    let goal = Some(Goal::AtLeast(0.90));
-    report.add("degraded-1m-read", "ratio", rate_ratio(&rounds), goal);
+    let rounds = compare(options, &LONG_READ, &healthy.side(), &lacking.side())?;
+    let Workload { name, goal, .. } = LONG_READ;
+    report.add(name, "ratio", rate_ratio(&rounds), Some(Goal::AtLeast(goal)));
     progress("4k-random-write: an array that lacks a drive, and a healthy one");
     let rounds = compare(options, small(Op::Write), &healthy.side(), &lacking.side())?;
     report.add("degraded-4k-random-write", "ratio", rate_ratio(&rounds), None);

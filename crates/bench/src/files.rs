@@ -87,8 +87,8 @@ fn available(meminfo: &str) -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// Whether files of a directory are in memory (statfs(2): TMPFS_MAGIC, RAMFS_MAGIC).
-fn is_in_memory(dir: &Path) -> bool {
+/// Whether files of a directory, or a file, are in memory (statfs(2): TMPFS_MAGIC, RAMFS_MAGIC).
+pub(crate) fn is_in_memory(dir: &Path) -> bool {
     let kind = rustix::fs::statfs(dir).map_or(0, |status| i128::from(status.f_type));
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }

@@ -25,16 +25,13 @@ pub fn random_4k(
     paths: &[PathBuf],
     span: Duration,
 ) -> Result<f64, BenchError> {
-    let (how, side) = match op {
-        Op::Write | Op::Mixed(_) => ("randwrite", "write"),
-        Op::Read | Op::Verify => ("randread", "read"),
-    };
+    let side = if op.writes() { "write" } else { "read" };
     let names: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
     let output = Command::new("fio")
         .args(["--name=raw", "--bs=4k", "--time_based", "--norandommap", "--randrepeat=0"])
         .args(["--file_service_type=random", "--gtod_reduce=1", "--output-format=json"])
         .args(["--thread", "--group_reporting", "--invalidate=0"])
-        .arg(format!("--rw={how}"))
+        .arg(format!("--rw=rand{side}"))
         .arg(format!("--ioengine={engine}"))
         .arg(format!("--iodepth={depth}"))
         .arg(format!("--filename={}", names.join(":")))

@@ -315,3 +315,10 @@ pub fn cpu_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
+
+/// Resident memory of this process in bytes.
+pub(crate) fn resident() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1).and_then(|text| text.parse::<f64>().ok());
+    pages.unwrap_or(0.0) * rustix::param::page_size() as f64
+}

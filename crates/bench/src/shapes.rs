@@ -1,15 +1,14 @@
 //! What other levels and widths give, and what an array's size costs.
 
-use crate::array::{ArrayBench, Workload, compare, raw_side};
+use crate::array::{ArrayBench, Workload, compare, large, raw_side};
 use crate::bay::{Bay, Make};
 use crate::error::BenchError;
 use crate::files::Files;
 use crate::generated::Span;
-use crate::load::{Op, Order};
+use crate::load::Op;
 use crate::report::{Goal, Report};
-use crate::rig::{Aim, Rig, references};
+use crate::rig::{Aim, Rig, references, resident};
 use crate::stats::{Spread, rate_ratio};
-use drives::{OpenOptions, SharedDrive};
 use engine::manage::command::{ArrayStatus, NewArray, Request, StartOptions};
 use layout::Level;
 use std::time::Instant;
@@ -19,10 +18,10 @@ use workload::Shape;
 /// Drives of these arrays are this part of the others' size: there are many.
 const PART: u64 = 4;
 
-/// Levels and numbers of drives whose large writes are measured, with their goals.
-const LEVELS: [(&str, Level, usize, f64); 2] = [
-    ("128k-sequential-write-raid6-4p2", Level::Raid6, 6, 0.60),
-    ("128k-sequential-write-raid5-7p1", Level::Raid5, 8, 0.81),
+/// Levels and numbers of drives whose large writes are measured.
+const LEVELS: [(Level, usize, Workload); 2] = [
+    (Level::Raid6, 6, large("128k-sequential-write-raid6-4p2", Op::Write, 0.60)),
+    (Level::Raid5, 8, large("128k-sequential-write-raid5-7p1", Op::Write, 0.81)),
 ];
 
 /// Large writes of arrays of other levels and widths, against as many raw drives.
@@ -31,7 +30,8 @@ pub fn levels(
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    for (name, level, drives, goal) in LEVELS {
+    for (level, drives, workload) in LEVELS {
+        let name = workload.name;
         progress(&format!("{name}: array against raw drives"));
         let bytes = (options.drive_bytes / PART / MIB * MIB).max(16 * MIB);
         let first = Files::new(&options.dir, drives, bytes, 11)?;
@@ -39,10 +39,8 @@ pub fn levels(
         let bay = Bay::create(first.source(), Make { level, ..Make::default() })?;
         let others = second.source().open()?;
         let raw = raw_side(&bay.rig, &others);
-        let (op, order) = (Op::Write, Order::Sequential);
-        let workload = Workload { name, op, order, bytes: 128 << 10, depth: 8, goal };
         let rounds = compare(options, &workload, &raw, &bay.side())?;
-        report.add(name, "ratio", rate_ratio(&rounds), Some(Goal::AtLeast(goal)));
+        report.add(name, "ratio", rate_ratio(&rounds), Some(Goal::AtLeast(workload.goal)));
         bay.verify()?;
     }
     Ok(())
@@ -101,21 +99,12 @@ fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// Memory of this process, in MiB.
-fn resident() -> f64 {
-    crate::nvme_tcp::resident() / MIB as f64
-}
-
 fn sized(options: &ArrayBench, bytes: u64, seed: u64) -> Result<Sized, BenchError> {
     let files = Files::sparse(&options.dir, options.drives, bytes)?;
-    let open = || -> Result<Vec<SharedDrive>, BenchError> {
-        let options = OpenOptions::default();
-        let drives = files.paths().into_iter().map(|path| SharedDrive::open(&path, &options));
-        Ok(drives.collect::<Result<_, _>>()?)
-    };
+    let source = files.source();
     let mut own = Sized::default();
     let rig = Rig::start(1, None)?;
-    let (drives, begun) = (references(&open()?), Instant::now());
+    let (drives, begun) = (references(&source.open()?), Instant::now());
     let new = NewArray {
         name: NAME.to_owned(),
         level: Level::Raid5,
@@ -130,11 +119,11 @@ fn sized(options: &ArrayBench, bytes: u64, seed: u64) -> Result<Sized, BenchErro
     rig.ask(|reply| Request::Stop(NAME.to_owned(), reply))?;
     drop(rig);
     let (rig, before) = (Rig::start(1, None)?, resident());
-    let (drives, begun) = (references(&open()?), Instant::now());
+    let (drives, begun) = (references(&source.open()?), Instant::now());
     let start = |reply| Request::Assemble(None, drives, StartOptions::default(), reply);
     let array = rig.ask(start)?[0].id;
     own.start_ms = millis(begun);
-    own.memory_mib = (resident() - before).max(0.0);
+    own.memory_mib = ((resident() - before) / MIB as f64).max(0.0);
     let aim = Aim::Volume { array, volume };
     rig.fill(&aim, USED)?;
     let shape = Shape::one(0, workload::Order::Random, 4 << 10, 32, USED);

@@ -8,6 +8,7 @@
 
 use super::options::{Options, Source};
 use crate::error::BenchError;
+use crate::files::is_in_memory;
 use layout::Level;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,6 @@ use std::process::Command;
 
 /// What md's array is called.
 const NAME: &str = "/dev/md/palisade-bench";
-
-/// Linux's number of its file system in memory (`TMPFS_MAGIC`).
-const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
 /// An array of md.
 pub struct Md {
@@ -47,15 +45,17 @@ fn run(tool: &str, words: &[&OsStr]) -> Result<String, BenchError> {
 }
 
 /// md's name of a level.
-fn level(level: Level) -> Option<&'static str> {
-    match level {
-        Level::Jbod => None,
-        Level::Raid0 => Some("0"),
-        Level::Raid1 => Some("1"),
-        Level::Raid10 => Some("10"),
-        Level::Raid5 => Some("5"),
-        Level::Raid6 => Some("6"),
-    }
+fn level(level: Level) -> Result<&'static str, BenchError> {
+    Ok(match level {
+        Level::Jbod => {
+            return Err(refused("md has no such level: give --level 0, 1, 5, 6 or 10"));
+        }
+        Level::Raid0 => "0",
+        Level::Raid1 => "1",
+        Level::Raid10 => "10",
+        Level::Raid5 => "5",
+        Level::Raid6 => "6",
+    })
 }
 
 /// Finds out whether there can be one of these drives.
@@ -64,9 +64,7 @@ fn level(level: Level) -> Option<&'static str> {
 /// `Refused`, with what to do.
 pub fn check(options: &Options) -> Result<(), BenchError> {
     drives(options)?;
-    if level(options.level).is_none() {
-        return Err(refused("md has no such level: give --level 0, 1, 5, 6 or 10"));
-    }
+    level(options.level)?;
     if options.dry_run {
         return Ok(());
     }
@@ -91,7 +89,7 @@ fn drives(options: &Options) -> Result<&[PathBuf], BenchError> {
 }
 
 /// The words that make an array.
-fn words(options: &Options, drives: &[PathBuf]) -> Option<Vec<String>> {
+fn words(options: &Options, drives: &[PathBuf]) -> Result<Vec<String>, BenchError> {
     let level = level(options.level)?;
     let mut words = ["--create", NAME, "--run", "--metadata=1.2"].map(str::to_owned).to_vec();
     words.push(format!("--level={level}"));
@@ -105,7 +103,7 @@ fn words(options: &Options, drives: &[PathBuf]) -> Option<Vec<String>> {
         words.extend(["--assume-clean", "--bitmap=internal"].map(str::to_owned));
     }
     words.extend(drives.iter().map(|own| own.display().to_string()));
-    Some(words)
+    Ok(words)
 }
 
 impl Md {
@@ -121,7 +119,7 @@ impl Md {
             let drive = own.block_device(path)?;
             own.drives.push(drive);
         }
-        let words = words(options, &own.drives).unwrap_or_default();
+        let words = words(options, &own.drives)?;
         // From here on there may be records.
         own.is_made = true;
         run("mdadm", &words.iter().map(OsStr::new).collect::<Vec<_>>())?;
@@ -137,8 +135,7 @@ impl Md {
             return Ok(path.to_owned());
         }
         // There is no page cache above a file in memory, and not every Linux has direct I/O on it.
-        let is_in_memory = rustix::fs::statfs(path).is_ok_and(|own| own.f_type == TMPFS);
-        let direct = if is_in_memory { "--direct-io=off" } else { "--direct-io=on" };
+        let direct = if is_in_memory(path) { "--direct-io=off" } else { "--direct-io=on" };
         let words = ["--find", "--show", direct].map(OsStr::new);
         let made = run("losetup", &[&words[..], &[path.as_os_str()]].concat())?;
         self.loops.push(made.clone().into());

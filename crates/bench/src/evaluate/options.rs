@@ -274,10 +274,9 @@ impl Options {
         self.source.count() == 1
     }
 
-    /// How whoever loads reaches an array's volumes.
-    pub fn reached(&self) -> String {
-        let through = self.through.or((self.load == Loader::Fio).then_some(Through::Nbd));
-        through.map_or("in this process".to_owned(), |own| format!("over {own}"))
+    /// What whoever loads reaches an array's volumes by, if not in this process.
+    pub fn reached_by(&self) -> Option<Through> {
+        self.through.or((self.load == Loader::Fio).then_some(Through::Nbd))
     }
 
     /// Finds out what makes no sense.

@@ -64,17 +64,20 @@ pub fn open(options: &Options) -> Result<Vec<Opened>, BenchError> {
             md::check(options)?;
             Ok(Opened::Md(Box::new(options.clone())))
         }
-        Peer::There { name, path } => there(options, name, path),
+        Peer::There { name, path } => {
+            let (options, shelf) = device(options, path)?;
+            Ok(Opened::There { name: name.clone(), options: options.into(), shelf: shelf.into() })
+        }
     };
     options.peers.iter().map(one).collect()
 }
 
-/// Opens a peer's device.
-fn there(options: &Options, name: &str, path: &Path) -> Result<Opened, BenchError> {
+/// Opens a peer's device: it is what is asked for.
+fn device(options: &Options, path: &Path) -> Result<(Options, Shelf), BenchError> {
     let source = Source::Device(path.to_owned());
     let options = Options { source, through: None, ..options.clone() };
     let shelf = Shelf::open(&options, 1, |_| Ok(0.0))?;
-    Ok(Opened::There { name: name.to_owned(), options: options.into(), shelf: shelf.into() })
+    Ok((options, shelf))
 }
 
 /// Measures all peers, one after the other; nobody has the array's drives open any more.
@@ -116,9 +119,7 @@ impl Opened {
         let md = Md::make(options)?;
         // What is on it is what was written on its drives.
         let options = Options { destroy: vec![md.path().to_owned()], ..(**options).clone() };
-        let Opened::There { options, shelf, .. } = there(&options, MD, md.path())? else {
-            unreachable!("it was opened by its path")
-        };
+        let (options, shelf) = device(&options, md.path())?;
         report.notes.push(
             "md: made by mdadm as it makes arrays by itself, except that its parity was not made \
              first (--assume-clean)"

@@ -7,6 +7,7 @@ use super::options::{Options, Source};
 use super::published::Published;
 use super::shelf::Shelf;
 use crate::report::{Cell, DriveUsed, ModelUsed, Report, Table};
+use crate::through::Through;
 use layout::Layout;
 use units::{BAND_BYTES, format_size};
 use workload::Workload;
@@ -73,6 +74,10 @@ fn text(text: impl ToString) -> Cell {
     Cell::Text(text.to_string())
 }
 
+fn over(through: Through) -> String {
+    format!("over {through}")
+}
+
 /// Adds drives and model to a report, and how it comes about.
 pub fn tell(report: &mut Report, options: &Options, shelf: &Shelf, steps: &[Step]) {
     let kind = |drive: &drives::SharedDrive| match (drive.pace(), drive.device()) {
@@ -118,6 +123,7 @@ fn setup(report: &Report, options: &Options, shelf: &Shelf) -> Table {
         }
     };
     let seconds = options.timing().counted.as_secs_f64();
+    let reached = options.reached_by();
     let rows = vec![
         row("CPU", machine.cpu.clone()),
         row("CPUs", machine.cpus.to_string()),
@@ -132,7 +138,7 @@ fn setup(report: &Report, options: &Options, shelf: &Shelf) -> Table {
         row("volumes", options.volumes.to_string()),
         row("profile", options.profile.to_string()),
         row("load", options.load.to_string()),
-        row("volumes are reached", options.reached()),
+        row("volumes are reached", reached.map_or("in this process".to_owned(), over)),
         row("instances", format!("{} of {seconds} s", options.instances)),
     ];
     let source = Published::all().source("W", "Figure 2");
@@ -152,10 +158,8 @@ fn topology(options: &Options, shelf: &Shelf) -> Table {
         _ => format!("{count} {what}s"),
     };
     let cores = many(options.cores.into(), "data core");
-    let by = match options.reached().as_str() {
-        "in this process" => cores.clone(),
-        over => format!("{cores}, {over}"),
-    };
+    let by =
+        options.reached_by().map_or_else(|| cores.clone(), |own| format!("{cores}, {}", over(own)));
     let name = |at: usize| match shelf.drives[at].path().display().to_string() {
         path if path.is_empty() => format!("drive {at}"),
         path => path,

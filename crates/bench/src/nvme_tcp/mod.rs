@@ -22,7 +22,7 @@ use crate::files::{Files, check_memory, check_room};
 use crate::load::{Load, Op, Order, Until};
 use crate::record::Record;
 use crate::report::{Goal, Report};
-use crate::rig::{Aim, Rig, cpu_time};
+use crate::rig::{Aim, Rig, cpu_time, resident};
 use crate::stats::{Sample, Spread};
 use client::{Address, Queue, Shape};
 use echo::Echo;
@@ -290,13 +290,6 @@ fn connect(address: &Address, count: usize) -> Result<Vec<Queue>, BenchError> {
         admin = (queue < nvme_target::limits::IO_QUEUES).then_some((controller, queue + 1));
     }
     Ok(all)
-}
-
-/// Resident memory of this process in bytes.
-pub(crate) fn resident() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text.split_whitespace().nth(1).and_then(|text| text.parse::<f64>().ok());
-    pages.unwrap_or(0.0) * rustix::param::page_size() as f64
 }
 
 fn memory(

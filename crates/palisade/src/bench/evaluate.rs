@@ -83,8 +83,7 @@ struct WorkArgs {
     #[arg(long, value_name = "R")]
     rate: Option<f64>,
     /// Another array to be measured beside ours, by spec-sheet and sweep: md, which is made of the
-    /// same drives by mdadm once ours is measured; or a name, and its
-    /// block device
+    /// same drives by mdadm once ours is measured; or a name, and its block device
     #[arg(long, value_name = "md|NAME=PATH")]
     peer: Vec<Peer>,
     /// Who makes the loads: our generator, or fio, which takes bare drives by their paths and
