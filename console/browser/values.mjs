@@ -45,6 +45,7 @@ const KINDS = [
   {
     of: '/Volumes?',
     page: () => '/volumes',
+    words: { 'Oem.Palisade.UnreadableBytes': (bytes) => (bytes === 0 ? '–' : scaled(bytes, 1024, BINARY, ' ')) },
     // They are the array's, and on its page.
     left: [/^(RAIDType|StripSizeBytes|BlockSizeBytes)$/],
   },
@@ -55,8 +56,9 @@ const KINDS = [
       'Oem.Palisade.AnyHost': (is) => (is ? 'any host' : ''),
       'Oem.Palisade.Serving': (is) => (is ? 'served' : 'not served'),
     },
-    // The line that connects says the same as the address of a namespace; all exports may be written.
-    left: [/Oem\.Palisade\.URI$/, /^VolumeInfo/, /^Status\.Health$/],
+    // The line that connects says the same as the address of a namespace; the number makes the Id of
+    // the volume; all exports may be written.
+    left: [/Oem\.Palisade\.(URI|Number)$/, /^VolumeInfo/, /^Status\.Health$/],
   },
   {
     of: '/Jobs?',
@@ -153,8 +155,18 @@ function text(tab) {
   return tab.page.evaluate(() => {
     const told = ['title', 'aria-label', 'alt', 'href', 'datetime'];
     const named = [...document.querySelectorAll('main *')].flatMap((node) => told.map((name) => node.getAttribute(name) ?? ''));
-    return [document.querySelector('main').textContent, ...named].join('\n').toLowerCase();
+    const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode.data);
+    // In one piece for what stands in several nodes, and in pieces: two cells are not one number.
+    return [document.querySelector('main').textContent, ...texts, ...named].join('\n').toLowerCase();
   });
+}
+
+/** Whether a text has a form of a value: digits only as a number of their own, not within others or a name. */
+function stands(shown, form) {
+  if (!/^[\d.]+$/.test(form)) return shown.includes(form);
+  return new RegExp(`(?<![\\w.:-])${form.replaceAll('.', '\\.')}(?![\\w-]|[.:]\\w)`).test(shown);
 }
 
 /** Whether a page tells a value of a resource. */
@@ -162,7 +174,7 @@ function isTold(shown, kind, own, path, value) {
   if ([...LEFT, ...(kind.left ?? [])].some((pattern) => pattern.test(path))) return true;
   const word = kind.words?.[path];
   const all = word ? [word(value, own)] : forms(value);
-  return all.some((form) => shown.includes(form.toLowerCase()));
+  return all.some((form) => stands(shown, form.toLowerCase()));
 }
 
 /** Answers what is read with the first answer to it, from now on: pages and values are of one moment. */
