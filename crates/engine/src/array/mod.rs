@@ -174,7 +174,7 @@ impl Drop for Active<'_> {
 }
 
 impl<E: Host> Array<E> {
-    /// Starts an array on this core: binds its drives and starts its stripe workers.
+    /// Starts an array on this core: binds its drives and starts the journal's tasks.
     pub(crate) fn start(
         env: &E,
         id: ArrayId,
@@ -209,7 +209,7 @@ impl<E: Host> Array<E> {
                 bound: RefCell::new(Rc::new(Bound { view, drives: bound })),
                 settled: Cell::new(settled),
                 changed: Event::default(),
-                table: StripeTable::default(),
+                table: StripeTable::new(workers),
                 pending: Pending::default(),
                 scratch: Scratch::new(slice, slices, watch.given_up(), reach),
                 accelerated: accelerator.map(|a| Accelerated::new(a.jobs.clone())),
@@ -225,9 +225,6 @@ impl<E: Host> Array<E> {
                 flushes,
             }),
         };
-        for number in 0..workers as u32 {
-            env.spawn(Priority::Last, worker::run(array.clone(), number));
-        }
         for at in 0..array.lanes().len() {
             env.spawn(Priority::Last, lane::run(array.clone(), at));
         }
@@ -365,6 +362,14 @@ impl<E: Host> Array<E> {
             if is_parity { u32::from(layout.k(key.group)) * layout.strip_bytes() } else { 0 }
         };
         self.inner.table.submit(key, waiting, full);
+        self.hire();
+    }
+
+    /// Has another worker begin if a stripe waits for one.
+    pub(crate) fn hire(&self) {
+        if let Some(number) = self.inner.table.hire() {
+            self.inner.env.spawn(Priority::Last, worker::run(self.clone(), number));
+        }
     }
 
     /// Has the manager do something and returns where the answer comes.

@@ -2,6 +2,9 @@
 //!
 //! Entries are recycled, never freed: after warm-up the table allocates nothing. What a sequential
 //! stream has begun to fill may be held for the rest ([`crate::stripe::stream`]).
+//!
+//! Invariant: while a stripe is ready, a worker was woken or hired that has not looked yet, or all
+//! that may be are at work. So there are as many as ever had something to do at one time.
 
 use crate::array::message::Job;
 use crate::limits::{HELD, HOLD_FINISHED, STRIPE_BUCKETS, WORKERS};
@@ -71,8 +74,11 @@ struct Tables {
     /// The workers that wait for a ready stripe, and their wakers.
     idle: Vec<u32>,
     wakers: Vec<Option<Waker>>,
-    /// A worker was woken and has not looked yet.
+    /// A worker was woken, or hired, and has not looked yet.
     waking: bool,
+    /// How many workers there are, and may be.
+    hired: usize,
+    most: usize,
     in_flight: usize,
     closed: bool,
 }
@@ -82,8 +88,10 @@ pub struct StripeTable {
     tables: RefCell<Tables>,
 }
 
-impl Default for StripeTable {
-    fn default() -> Self {
+impl StripeTable {
+    /// A table without stripes and without workers, of which it hires no more than `most` (at
+    /// most [`WORKERS`]).
+    pub fn new(most: usize) -> Self {
         Self {
             tables: RefCell::new(Tables {
                 buckets: vec![NONE; STRIPE_BUCKETS],
@@ -96,6 +104,8 @@ impl Default for StripeTable {
                 idle: Vec::with_capacity(WORKERS),
                 wakers: vec![None; WORKERS],
                 waking: false,
+                hired: 0,
+                most,
                 in_flight: 0,
                 closed: false,
             }),
@@ -260,13 +270,30 @@ impl StripeTable {
         }
     }
 
-    /// Has `worker` (one of [`WORKERS`]) wait for a ready stripe, makes that busy and moves all
-    /// of its jobs into `jobs`; `None` once the table is closed.
-    pub async fn take(&self, worker: u32, jobs: &mut Vec<Waiting>) -> Option<(u32, StripeKey)> {
-        let mut woken = false;
+    /// The number of a worker that has to begin, if a stripe is ready and nobody is idle; to be
+    /// asked whenever a job was submitted or a stripe taken.
+    pub fn hire(&self) -> Option<u32> {
+        let tables = &mut *self.tables.borrow_mut();
+        let is_served = tables.waking || !tables.idle.is_empty() || tables.ready.is_empty();
+        if is_served || tables.hired == tables.most {
+            return None;
+        }
+        tables.waking = true;
+        tables.hired += 1;
+        Some(tables.hired as u32 - 1)
+    }
+
+    /// Has a worker wait for a ready stripe, makes that busy and moves all of its jobs into
+    /// `jobs`; `None` once the table is closed. `woken` is the worker's own: true at its begin.
+    pub async fn take(
+        &self,
+        worker: u32,
+        woken: &mut bool,
+        jobs: &mut Vec<Waiting>,
+    ) -> Option<(u32, StripeKey)> {
         let at = poll_fn(|cx| {
             let tables = &mut *self.tables.borrow_mut();
-            match tables.look(worker, cx.waker(), &mut woken) {
+            match tables.look(worker, cx.waker(), woken) {
                 Some(at) => Poll::Ready(Some(at)),
                 None if tables.closed => Poll::Ready(None),
                 None => Poll::Pending,
@@ -339,8 +366,8 @@ mod tests {
 
     /// The stripe that a worker gets, and how many jobs it has; none if there is none.
     fn take(table: &StripeTable) -> Option<(u32, u64, usize)> {
-        let mut jobs = Vec::new();
-        let mut taking = Box::pin(table.take(0, &mut jobs));
+        let (mut jobs, mut woken) = (Vec::new(), false);
+        let mut taking = Box::pin(table.take(0, &mut woken, &mut jobs));
         let taken = taking.as_mut().poll(&mut core::task::Context::from_waker(Waker::noop()));
         drop(taking);
         let Poll::Ready(taken) = taken else {
@@ -353,11 +380,59 @@ mod tests {
 
     /// A table in which stripe 0 is being worked on.
     fn busy() -> (StripeTable, u32) {
-        let table = StripeTable::default();
+        let table = StripeTable::new(1);
         write(&table, 0, 0, REQUEST);
         let (at, stripe, _) = take(&table).expect("nothing is held while nothing goes on");
         assert_eq!(stripe, 0);
         (table, at)
+    }
+
+    #[test]
+    fn workers_begin_when_stripes_wait_for_them() {
+        let table = StripeTable::new(3);
+        assert_eq!(table.hire(), None, "nothing is ready");
+        (0..9).for_each(|stripe| write(&table, stripe, 4096, 4096));
+        assert_eq!(table.hire(), Some(0));
+        assert_eq!(table.hire(), None, "the first has not looked yet");
+        let mut jobs = Vec::new();
+        let mut look = |worker: u32| {
+            let (mut woken, mut cx) = (true, core::task::Context::from_waker(Waker::noop()));
+            let mut taking = Box::pin(table.take(worker, &mut woken, &mut jobs));
+            let taken = taking.as_mut().poll(&mut cx);
+            drop(taking);
+            jobs.clear();
+            matches!(taken, Poll::Ready(Some(_)))
+        };
+        assert!(look(0));
+        assert_eq!(table.hire(), Some(1));
+        assert!(look(1));
+        assert_eq!(table.hire(), Some(2));
+        assert!(look(2));
+        assert_eq!(table.hire(), None, "there are as many as may be");
+        (0..6).for_each(|_| assert!(look(0)));
+        assert!(!look(1), "nothing is left");
+        assert!(table.tables.borrow().idle == [1]);
+    }
+
+    #[test]
+    fn who_is_idle_is_woken_first() {
+        let table = StripeTable::new(3);
+        write(&table, 0, 4096, 4096);
+        assert_eq!(table.hire(), Some(0));
+        let (mut jobs, mut woken) = (Vec::new(), true);
+        let mut cx = core::task::Context::from_waker(Waker::noop());
+        let mut taking = Box::pin(table.take(0, &mut woken, &mut jobs));
+        assert!(taking.as_mut().poll(&mut cx).is_ready());
+        drop(taking);
+        jobs.clear();
+        let mut taking = Box::pin(table.take(0, &mut woken, &mut jobs));
+        assert!(taking.as_mut().poll(&mut cx).is_pending());
+        write(&table, 1, 4096, 4096);
+        assert_eq!(table.hire(), None, "one was woken");
+        write(&table, 2, 4096, 4096);
+        assert_eq!(table.hire(), None, "and wakes the next when it has looked");
+        assert!(taking.as_mut().poll(&mut cx).is_ready());
+        assert_eq!(table.hire(), Some(1));
     }
 
     #[test]
@@ -415,7 +490,7 @@ mod tests {
 
     #[test]
     fn where_waiting_does_not_pay_nobody_waits() {
-        let table = StripeTable::default();
+        let table = StripeTable::new(1);
         // Two streams of one request at a time.
         let mut held = 0;
         write(&table, 0, 0, REQUEST);

@@ -35,7 +35,8 @@ pub(super) struct Bench {
     content: bool,
 }
 
-/// Takes ready stripes and carries out their jobs until the table is closed.
+/// Takes ready stripes and carries out their jobs until the table is closed. Workers begin when
+/// stripes wait for them ([`crate::stripe::table::StripeTable::hire`]).
 pub async fn run<E: Host>(array: Array<E>, number: u32) {
     let mut bench = Bench {
         jobs: Vec::with_capacity(8),
@@ -47,7 +48,9 @@ pub async fn run<E: Host>(array: Array<E>, number: u32) {
         durable: false,
         content: false,
     };
-    while let Some((at, key)) = array.table().take(number, &mut bench.jobs).await {
+    let mut woken = true;
+    while let Some((at, key)) = array.table().take(number, &mut woken, &mut bench.jobs).await {
+        array.hire();
         carry_out(&array, key, &mut bench).await;
         array.table().finish(at);
     }

@@ -6,7 +6,7 @@ pub mod oracle;
 use engine::core::Core;
 use engine::mail::Mail;
 use engine::manage::command::{
-    ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, StartOptions,
+    ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, StartOptions,
 };
 use engine::volume::Volume;
 use io::{BlockError, Blocks, Env, Pool};
@@ -231,7 +231,11 @@ impl Rig {
     /// Waits until no task runs; one that is stuck or paused does not.
     pub fn wait(&self) {
         for _ in 0..100_000 {
-            if self.status().tasks.iter().all(|task| task.stuck.is_some() || task.paused) {
+            let status = self.status();
+            // The keeper may not have seen yet that it owes a rebuild.
+            let owes = status.slots.iter().any(|slot| slot.health == SlotHealth::Rebuilding);
+            let is_seen = !owes || !status.tasks.is_empty();
+            if is_seen && status.tasks.iter().all(|task| task.stuck.is_some() || task.paused) {
                 return;
             }
             self.world.run_for(Nanos::from_millis(1));
