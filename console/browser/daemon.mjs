@@ -66,8 +66,6 @@ export class Daemon extends Served {
     own.configure(own.#config());
     await own.start();
     own.administrator(own.user, own.password);
-    // It listens from its first account on, some time after that was made.
-    await own.told('HTTPS on ');
     return own;
   }
 

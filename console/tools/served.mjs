@@ -4,7 +4,7 @@
 // States: made (its folder is there) → ready, by `start` → ended, by `stop`, after which it can be
 // started again → gone, by `end`.
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, watch, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -55,19 +55,6 @@ export class Served {
   /** What it logged. */
   said() {
     return readFileSync(this.path('daemon.log'), 'utf8').trimEnd();
-  }
-
-  /** It has logged this, or does so now. */
-  told(what) {
-    return new Promise((resolve) => {
-      const look = () => {
-        if (!this.said().includes(what)) return;
-        log.close();
-        resolve();
-      };
-      const log = watch(this.path('daemon.log'), look);
-      look();
-    });
   }
 
   /** Runs a command of the command line, which must succeed; its object. */

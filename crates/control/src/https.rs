@@ -143,6 +143,8 @@ pub struct Https {
     /// A certificate that was made and could not be kept.
     unkept: Mutex<Option<Identity>>,
     told: Mutex<Arc<view::Https>>,
+    /// Whether it was begun as it is once somebody could log in, and what came of it told.
+    begun: watch::Sender<bool>,
     /// Held by who puts another certificate in the place of the one that is there, until the file
     /// system has answered.
     changing: Arc<tokio::sync::Mutex<()>>,
@@ -169,6 +171,7 @@ impl Https {
             trail: Box::new(trail),
             unkept: Mutex::default(),
             told: Mutex::default(),
+            begun: watch::Sender::default(),
             changing: Arc::default(),
             reading: Arc::default(),
         }
@@ -177,6 +180,15 @@ impl Https {
     /// What the configuration says from now on. Certificates are read anew, too.
     pub fn set(&self, settings: Settings) {
         self.settings.send_replace(settings);
+    }
+
+    /// Waits until it listens, or it is told why not, once there is an account; no longer than
+    /// [`READS`], and not where no address is configured.
+    pub async fn begun(&self) {
+        if !self.settings.borrow().listen.is_empty() {
+            let mut begun = self.begun.subscribe();
+            let _ = timeout(READS, begun.wait_for(|begun| *begun)).await;
+        }
     }
 
     fn told(&self) -> MutexGuard<'_, Arc<view::Https>> {
@@ -218,6 +230,7 @@ impl Https {
             let has_failed = !problems.is_empty();
             problems.extend(self.dated().filter(|_| is_shown));
             self.tell(&listening, problems);
+            self.begun.send_replace(is_open);
             is_new = tokio::select! {
                 changed = settings.changed() => match changed {
                     Ok(()) => true,

@@ -151,7 +151,9 @@ fn it_is_off_until_an_account_exists() {
         assert!(what.contains("no account") && hint.contains("palisade account create"), "{what}");
         assert!(view.listeners.is_empty() && view.certificate.is_none());
         served.accounts.send_replace(true);
-        served.until(|https| !https.listeners.is_empty() && https.problems.is_empty()).await;
+        served.https.begun().await;
+        let view = served.https.view();
+        assert!(!view.listeners.is_empty() && view.problems.is_empty(), "{view:?}");
         let mut client = served.client("localhost").await.expect("let in");
         assert_eq!(get(&mut client).await, "127.0.0.1");
         // Nobody listens where nothing is configured, and nobody who was there goes on.

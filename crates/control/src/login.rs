@@ -208,6 +208,8 @@ async fn changed(
         AccessChange::Create(new) => {
             let made = uri::account(&new.name);
             accounts.create(new).await.map_err(failed)?;
+            // Whoever made the first account may log in over HTTPS at once.
+            manager.https().begun().await;
             Done::Made(made)
         }
         AccessChange::Change { name, change } => {
