@@ -15,7 +15,7 @@ use crate::counters::{Arrival, OnCore};
 use crate::data::{Core, CoreEnv};
 use crate::lock::lock;
 use crate::nvme::VolumeKey;
-use crate::stream::Stream;
+use crate::stream::{NBD_AHEAD, Stream};
 use core::cell::RefCell;
 use engine::Volume;
 use engine::array::message::ArrayId;
@@ -37,9 +37,6 @@ const HANDSHAKE: Nanos = Nanos::from_millis(60_000);
 /// How long a client that sends nothing more may take to receive its answers: others wait for what
 /// it still has to change. More than a hung drive holds them up.
 const LINGER: Nanos = Nanos::from_millis(30_000);
-
-/// Bytes read ahead: headers are 28 bytes, so that one call brings many.
-const AHEAD: usize = 16 << 10;
 
 /// What an export serves.
 #[derive(Clone, Debug)]
@@ -192,7 +189,7 @@ impl Connections {
         // A connection that can't be taken over is closed; the client sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
         let line = socket.line();
-        let stream = Rc::new(Stream::new(socket.clone(), AHEAD));
+        let stream = Rc::new(Stream::new(socket.clone(), NBD_AHEAD));
         let open = Rc::new(Open {
             stream: stream.clone(),
             line,

@@ -17,6 +17,9 @@ use std::io::IoSlice;
 /// KiB and its header.
 pub const NVME_AHEAD: usize = 32 << 10;
 
+/// Bytes that a connection over NBD reads ahead: headers are 28 bytes, so one call brings many.
+pub const NBD_AHEAD: usize = 16 << 10;
+
 /// A socket that reads ahead.
 pub struct Stream {
     socket: Socket,

@@ -443,7 +443,7 @@ impl<'a> Runner<'a> {
             windows.push(self.run(&loads, span, seed)?.value(workload));
             steadiness = Steadiness::of(&windows);
         }
-        Ok(Course { steadiness, windows, ..self.counting(workload, &loads)? })
+        Ok(Course { steadiness, windows, ..self.course_of(workload, &loads)? })
     }
 
     /// Runs a workload's instances.
@@ -451,10 +451,14 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// As [`Runner::course`].
     pub fn course_at_once(&mut self, workload: &Workload) -> Result<Course, BenchError> {
-        self.counting(workload, &self.load(workload))
+        self.course_of(workload, &self.load(workload))
     }
 
-    fn counting(&mut self, workload: &Workload, loads: &Loads) -> Result<Course, BenchError> {
+    /// Runs a workload's instances as loads that were made for them.
+    ///
+    /// # Errors
+    /// As [`Runner::course`].
+    pub fn course_of(&mut self, workload: &Workload, loads: &Loads) -> Result<Course, BenchError> {
         let counted = self.options.timing().counted;
         let span = Span { interval: interval(counted), ..Span::of(counted) };
         self.instances(workload, |runner, seed| runner.run(loads, span, seed))

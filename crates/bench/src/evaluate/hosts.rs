@@ -7,7 +7,7 @@
 //!
 //! The loads are those of the Data24 review's Table 1, for each host.
 
-use super::course::{Course, Instance, Loads, Runner};
+use super::course::{Course, Loads, Runner};
 use super::figures::{self, Against};
 use super::options::{Options, Source};
 use super::published::Published;
@@ -21,7 +21,7 @@ use crate::report::{Cell, Report, Table};
 use core::str::FromStr;
 use std::path::PathBuf;
 use units::format_size;
-use workload::{Shape, Steadiness, Workload};
+use workload::{Shape, Workload};
 
 /// Who loads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -214,7 +214,7 @@ fn there(
     if options.dry_run {
         return Ok(all);
     }
-    let runner = Runner::elsewhere(options, &shelf, area)?;
+    let mut runner = Runner::elsewhere(options, &shelf, area)?;
     let load = |name: &str, shape: Shape, hosts: usize| FioLoad {
         name: name.to_owned(),
         shapes: vec![shape],
@@ -231,17 +231,7 @@ fn there(
         for own in workloads() {
             progress(&format!("{}-{}", state(hosts), own.name));
             let loads = Loads::Fio(load(&own.name, own.shape(area, options.rate), hosts));
-            let mut instances: Vec<Instance> = Vec::new();
-            for seed in 0..options.instances as u64 {
-                instances.push(runner.once(&loads, options.timing().counted, seed)?);
-            }
-            courses.push(Course {
-                workload: own,
-                steadiness: Steadiness::Few,
-                windows: Vec::new(),
-                counted: instances.len(),
-                all: instances,
-            });
+            courses.push(runner.course_of(&own, &loads)?);
         }
         add(report, &mut all, courses);
     }

@@ -107,10 +107,8 @@ fn steps(options: &Options) -> Vec<Step> {
         Step::prepare(NOMINAL, "an array in memory is made and filled"),
         idle("idle, in memory, beside the same traffic without an array"),
     ];
-    if !matches!(options.source, Source::Memory { .. }) {
-        steps.push(Step::prepare(NOMINAL, "an array of the drives is made and filled"));
-        steps.push(idle("idle"));
-    }
+    steps.push(Step::prepare(NOMINAL, "an array of the drives is made and filled"));
+    steps.push(idle("idle"));
     steps.push(job(DEVICE_DOWN, How::AtOnce));
     steps.push(job(DEVICE_REBUILD, How::InPieces));
     let each = workloads(options.mix);

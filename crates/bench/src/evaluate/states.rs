@@ -24,9 +24,11 @@ impl Rebuilding {
     }
 }
 
-/// Bytes that are filled of the drive that is.
-fn filled(array: &ArrayStatus) -> Option<u64> {
-    array.tasks.first().map(|task| task.done_bytes)
+/// Bytes that are filled of the drive that is, if it is; what nothing was written to is passed over
+/// and does not count.
+fn filled(array: &ArrayStatus, used: u64) -> Option<u64> {
+    let task = array.tasks.first().filter(|_| is_rebuilding(array))?;
+    (task.done_bytes < used).then_some(task.done_bytes)
 }
 
 impl Passing for Rebuilding {
@@ -37,9 +39,8 @@ impl Passing for Rebuilding {
     }
 
     fn holds(&mut self, runner: &Runner<'_>) -> Result<bool, BenchError> {
-        let status = runner.yard.status()?;
-        let holds = status.as_ref().is_some_and(is_rebuilding);
-        let filled = status.as_ref().and_then(filled).filter(|_| holds);
+        let used = runner.yard.used();
+        let filled = runner.yard.status()?.as_ref().and_then(|array| filled(array, used));
         let now = filled.map(|bytes| (Instant::now(), bytes));
         self.last = match (self.seen, now) {
             (Some((then, before)), Some((now, bytes))) => {
@@ -48,7 +49,7 @@ impl Passing for Rebuilding {
             _ => None,
         };
         self.seen = now;
-        Ok(holds)
+        Ok(filled.is_some())
     }
 
     fn keep(&mut self) {

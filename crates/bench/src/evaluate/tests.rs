@@ -8,7 +8,7 @@ use super::rebuild::bench_rebuild;
 use super::shelf::Shelf;
 use super::spec_sheet::bench_spec_sheet;
 use super::sweep::{Sweep, bench_sweep};
-use super::yard::Yard;
+use super::yard::{LOOK, Yard};
 use crate::error::BenchError;
 use crate::report::{Cell, Report};
 use crate::scale::Scale;
@@ -179,6 +179,30 @@ fn a_rebuild_is_measured_idle_and_beside_hosts() {
 }
 
 /// A file stands for another product's array.
+#[test]
+fn a_drive_that_is_put_in_again_is_filled_as_an_empty_one() {
+    let options = small(Source::Memory { bytes: 64 * MIB, count: 4 });
+    let shelf = Shelf::open(&options, 3, |_| Ok(0.0)).unwrap();
+    let yard = Yard::make(&options, &shelf).unwrap();
+    let runner = Runner::new(&options, &shelf, yard, 1 << 20).unwrap();
+    runner.fill().unwrap();
+    // Nothing is under way any more that a drive would miss.
+    while runner.yard.status().unwrap().expect("it is there").region_map.dirty_regions > 0 {
+        std::thread::sleep(LOOK);
+    }
+    let used = runner.area / 3;
+    assert!(runner.yard.used() >= used, "{used}");
+    for _ in 0..2 {
+        let given = shelf.drives[0].io_counts().write_bytes;
+        runner.yard.begin_rebuild().unwrap();
+        while runner.yard.is_rebuilding().unwrap() {
+            std::thread::sleep(LOOK);
+        }
+        let given = shelf.drives[0].io_counts().write_bytes - given;
+        assert!(given >= used, "{given} of {used}");
+    }
+}
+
 #[test]
 fn a_peer_is_measured_beside_the_array() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();

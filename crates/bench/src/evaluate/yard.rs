@@ -12,10 +12,12 @@ use crate::fio_load::Reached;
 use crate::rig::{Aim, Rig, references};
 use crate::served;
 use crate::through::Outside;
+use drives::SharedDrive;
 use engine::array::GuardWrites;
 use engine::array::message::ArrayId;
 use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
 use format::{AREA_BYTES, tail_offset};
+use io::DriveError;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -30,6 +32,15 @@ pub const LOOK: Duration = Duration::from_millis(1);
 /// Whether the drive of slot 0 is being filled.
 pub fn is_rebuilding(array: &ArrayStatus) -> bool {
     array.slots.first().is_some_and(|slot| slot.health == SlotHealth::Rebuilding)
+}
+
+/// Wipes the records at both ends of a drive.
+fn wipe(drive: &SharedDrive) -> Result<(), DriveError> {
+    let bytes = drive.info().bytes;
+    let tail = tail_offset(bytes);
+    drive.zero_blocking(0, AREA_BYTES.min(bytes))?;
+    drive.zero_blocking(tail, bytes - tail)?;
+    drive.flush_blocking()
 }
 
 /// The cores and what is made on them.
@@ -158,10 +169,10 @@ impl<'a> Yard<'a> {
     }
 
     /// Takes the drive of slot 0 out, unless it is, and puts it in again as an empty one: it is
-    /// filled from now on.
+    /// filled from now on. With its records it would get no more than what it missed.
     ///
     /// # Errors
-    /// When data would go.
+    /// When data would go, or the drive fails.
     pub fn begin_rebuild(&self) -> Result<(), BenchError> {
         if self.health()? != Some(SlotHealth::Failed) {
             self.fail()?;
@@ -173,7 +184,9 @@ impl<'a> Yard<'a> {
             }
             std::thread::sleep(LOOK);
         }
-        let drive = references(&self.shelf.drives[..1]).remove(0);
+        let first = &self.shelf.drives[..1];
+        first.iter().try_for_each(wipe).map_err(|_| BenchError::Failed(1))?;
+        let drive = references(first).remove(0);
         self.rig().ask(|reply| Request::Replace(NAME.to_owned(), Slot(0), drive, reply))?;
         Ok(())
     }
@@ -259,6 +272,12 @@ impl<'a> Yard<'a> {
         self.made.is_some()
     }
 
+    /// Bytes of each drive that hold what is loaded; nothing was written behind them.
+    pub fn used(&self) -> u64 {
+        let data = super::data_strips(self.options).map_or(1, |data| data as u64);
+        self.bytes().div_ceil(data)
+    }
+
     /// Bytes that can be loaded.
     pub fn bytes(&self) -> u64 {
         match &self.made {
@@ -280,13 +299,7 @@ impl Yard<'_> {
             return;
         }
         for drive in &self.shelf.drives {
-            let bytes = drive.info().bytes;
-            let tail = tail_offset(bytes);
-            let wiped = drive
-                .zero_blocking(0, AREA_BYTES.min(bytes))
-                .and_then(|()| drive.zero_blocking(tail, bytes - tail))
-                .and_then(|()| drive.flush_blocking());
-            if let Err(error) = wiped {
+            if let Err(error) = wipe(drive) {
                 let path = drive.path().display();
                 eprintln!("palisade: {path}: its array's record could not be wiped: {error}");
             }
