@@ -67,6 +67,49 @@ pub enum Fused {
 pub struct Command(pub [u8; COMMAND_BYTES]);
 
 impl Command {
+    /// A command with nothing but these: its data is told by an SGL descriptor, as fabrics want.
+    pub fn new(opcode: u8, id: u16, namespace: u32, sgl: Sgl) -> Self {
+        let mut bytes = [0; COMMAND_BYTES];
+        (bytes[0], bytes[1]) = (opcode, 0x40);
+        put(&mut bytes, 2, &id.to_le_bytes());
+        put(&mut bytes, 4, &namespace.to_le_bytes());
+        put(&mut bytes, 24, &sgl.encode());
+        Self(bytes)
+    }
+
+    /// The same for blocks (NVM, section 3.2: dwords 10 to 12): 1 to 65536 of them.
+    ///
+    /// # Panics
+    /// For any other number of blocks.
+    pub fn with_blocks(mut self, first: u64, blocks: u32, fua: bool) -> Self {
+        let less_one = blocks.checked_sub(1).and_then(|less| u16::try_from(less).ok());
+        let less_one = less_one.expect("a command has 1 to 65536 blocks");
+        put(&mut self.0, 40, &first.to_le_bytes());
+        put(&mut self.0, 48, &less_one.to_le_bytes());
+        self.0[51] |= u8::from(fua) << 6;
+        self
+    }
+
+    /// The same with another identifier.
+    pub fn with_id(mut self, id: u16) -> Self {
+        put(&mut self.0, 2, &id.to_le_bytes());
+        self
+    }
+
+    /// The same with its data elsewhere.
+    pub fn with_sgl(mut self, sgl: Sgl) -> Self {
+        put(&mut self.0, 24, &sgl.encode());
+        self
+    }
+
+    /// The same with dwords 10 to 15.
+    pub fn with_dwords(mut self, dwords: [u32; 6]) -> Self {
+        for (at, dword) in dwords.into_iter().enumerate() {
+            put(&mut self.0, 40 + 4 * at, &dword.to_le_bytes());
+        }
+        self
+    }
+
     /// What to do.
     pub fn opcode(&self) -> u8 {
         self.0[0]
@@ -193,6 +236,22 @@ mod tests {
         assert!(command.is_fua() && command.has_sgl());
         assert_eq!(command.fused(), Some(Fused::No));
         assert_eq!(command.sgl(), Sgl::InCapsule { offset: 0, length: 4096 });
+    }
+
+    #[test]
+    fn a_command_is_read_as_it_was_written() {
+        let sgl = Sgl::Transport { length: 512 };
+        let one = Command::new(nvm::WRITE, 0x1234, 7, sgl).with_blocks(1 << 40, 65_536, true);
+        assert_eq!((one.opcode(), one.id(), one.namespace()), (nvm::WRITE, 0x1234, 7));
+        assert_eq!((one.first_block(), one.blocks(), one.is_fua()), (1 << 40, 65_536, true));
+        assert!(one.has_sgl() && one.sgl() == sgl && one.fused() == Some(Fused::No));
+        let one = Command::new(nvm::READ, 1, 1, sgl).with_blocks(3, 1, false);
+        assert_eq!((one.first_block(), one.blocks(), one.is_fua()), (3, 1, false));
+        let one = Command::new(admin::IDENTIFY, 1, 0, sgl).with_dwords([1, 2, 3, 4, 5, 6]);
+        assert_eq!([10, 11, 12, 13, 14, 15].map(|at| one.dword(at)), [1, 2, 3, 4, 5, 6]);
+        let inside = Sgl::InCapsule { offset: 0, length: 16 };
+        let one = one.with_id(9).with_sgl(inside);
+        assert_eq!((one.id(), one.sgl(), one.dword(10)), (9, inside, 1));
     }
 
     #[test]

@@ -241,6 +241,94 @@ impl Namespace {
     }
 }
 
+/// What a namespace is known by (CNS 03h; Base, figure 277); zeros: it has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Identifiers {
+    /// EUI64.
+    pub eui64: [u8; 8],
+    /// NGUID.
+    pub nguid: [u8; 16],
+    /// UUID.
+    pub uuid: [u8; 16],
+}
+
+impl Identifiers {
+    /// Reads the answer: descriptors up to the first without a length. Those that are not known,
+    /// or not as long as their type has them, are passed over.
+    pub fn decode(b: &[u8; BYTES]) -> Self {
+        let (mut is, mut rest) = (Self::default(), &b[..]);
+        while let [kind, length, _, _, behind @ ..] = rest
+            && *length > 0
+            && let Some((value, others)) = behind.split_at_checked(usize::from(*length))
+        {
+            match kind {
+                1 => value.try_into().into_iter().for_each(|own| is.eui64 = own),
+                2 => value.try_into().into_iter().for_each(|own| is.nguid = own),
+                3 => value.try_into().into_iter().for_each(|own| is.uuid = own),
+                _ => {}
+            }
+            rest = others;
+        }
+        is
+    }
+
+    /// Whether there is any: only then two namespaces can be told apart, whatever the way to them.
+    pub fn is_any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Identifiers of namespaces in ascending order, up to the first zero (CNS 02h).
+pub fn namespaces(b: &[u8; BYTES]) -> impl Iterator<Item = u32> {
+    let (all, _) = b.as_chunks::<4>();
+    all.iter().map(|own| u32::from_le_bytes(*own)).take_while(|id| *id != 0)
+}
+
+/// What a controller behind a network says of how it wants to be used (CNS 01h; Base, figures 275
+/// and 278).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fabric {
+    /// Keep-alive by traffic: any command restarts the timer (CTRATT, bit 6).
+    pub is_alive_by_traffic: bool,
+    /// It tells of asymmetric access (CMIC, bit 3).
+    pub has_ana: bool,
+    /// Most seconds of a change of access (ANATT).
+    pub ana_seconds: u8,
+    /// Most groups of namespaces with the same access (NANAGRPID).
+    pub ana_groups: u32,
+    /// Namespaces that the page of access may list (MNAN); 0: as many as there may be at all.
+    pub namespaces_most: u32,
+    /// Granularity of the keep-alive timer in units of 100 ms (KAS); 0: there is none.
+    pub keep_alive_units: u16,
+    /// Most commands of a queue at a time (MAXCMD); 0: as many as it has entries.
+    pub commands_most: u16,
+    /// Bytes of data that a command's capsule may have, from its header on.
+    pub capsule_data: u32,
+    /// It is of the discovery service (CNTRLTYPE).
+    pub is_discovery: bool,
+}
+
+impl Fabric {
+    /// Reads the answer.
+    pub fn decode(b: &[u8; BYTES]) -> Self {
+        // IOCCSZ counts 16 bytes each, the command's 64 among them; ICDOFF is where data begins.
+        let capsule = u32_at(b, 1792).saturating_mul(16);
+        let begin = 64 + 16 * u32::from(u16_at(b, 1800));
+        Self {
+            is_alive_by_traffic: u32_at(b, 96) >> 6 & 1 == 1,
+            has_ana: b[76] >> 3 & 1 == 1,
+            ana_seconds: b[342],
+            ana_groups: u32_at(b, 348),
+            namespaces_most: u32_at(b, 540),
+            keep_alive_units: u16_at(b, 320),
+            commands_most: u16_at(b, 514),
+            // Data that begins elsewhere is not put into capsules.
+            capsule_data: if begin == 64 { capsule.saturating_sub(begin) } else { 0 },
+            is_discovery: b[111] == 2,
+        }
+    }
+}
+
 /// Where the formats of a namespace begin; each has 4 bytes.
 const FORMATS_AT: usize = 128;
 
@@ -341,6 +429,66 @@ mod tests {
         for (shift, bytes) in [(0, None), (8, None), (31, Some(1 << 31)), (32, None), (255, None)] {
             assert_eq!(Namespace { block_shift: shift, ..is }.block_bytes(), bytes);
         }
+    }
+
+    /// What targets write: [`crate::identify`].
+    #[test]
+    fn what_identifies_a_namespace_is_read_as_it_was_written() {
+        let b = crate::identify::descriptors(&[1; 16], &[2; 16]);
+        let is = Identifiers { nguid: [1; 16], uuid: [2; 16], eui64: [0; 8] };
+        assert_eq!((Identifiers::decode(&b), is.is_any()), (is, true));
+        assert!(!Identifiers::decode(&[0; BYTES]).is_any());
+        // One that is longer than the answer, one of another length, and one that nobody knows.
+        let mut b = [0; BYTES];
+        b[..5].copy_from_slice(&[9, 1, 0, 0, 7]);
+        b[5..10].copy_from_slice(&[2, 1, 0, 0, 7]);
+        b[10..22].copy_from_slice(&[1, 8, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3]);
+        b[22..24].copy_from_slice(&[9, 255]);
+        assert_eq!(Identifiers::decode(&b).eui64, [3; 8]);
+        assert_eq!(Identifiers::decode(&[255; BYTES]), Identifiers::default());
+        let b = crate::identify::namespace_list([1, 5, 7].into_iter(), 1);
+        assert_eq!(namespaces(&b).collect::<Vec<_>>(), [5, 7]);
+        assert_eq!(namespaces(&crate::identify::namespace_list(1..2000, 0)).count(), 1024);
+    }
+
+    #[test]
+    fn what_a_target_says_of_its_use_is_read() {
+        let controller = crate::identify::Controller {
+            kind: crate::identify::ControllerKind::Io,
+            serial: "S".into(),
+            model: "M".into(),
+            firmware: "F".into(),
+            id: 7,
+            version: 0x2_0000,
+            transfer_shift: 5,
+            events: 0,
+            event_requests: 4,
+            keep_alive_units: 10,
+            commands_most: 1024,
+            namespaces: 3,
+            optional: 0,
+            fused_compare: false,
+            write_cache: false,
+            command_capsule: 64 + 8192,
+            subsystem: crate::nqn::Nqn::new("nqn.2026-11.example:a").unwrap(),
+        };
+        let is = Fabric {
+            is_alive_by_traffic: true,
+            has_ana: true,
+            ana_seconds: 10,
+            ana_groups: 1,
+            namespaces_most: 3,
+            keep_alive_units: 10,
+            commands_most: 1024,
+            capsule_data: 8192,
+            is_discovery: false,
+        };
+        let mut b = controller.encode();
+        assert_eq!(Fabric::decode(&b), is);
+        b[1800] = 1;
+        assert_eq!(Fabric::decode(&b).capsule_data, 0);
+        b[1792..1796].fill(0xff);
+        let _ = Fabric::decode(&b);
     }
 
     #[test]

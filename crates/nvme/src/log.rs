@@ -2,7 +2,7 @@
 //!
 //! Base, section 5.16 (Get Log Page), figures 196 to 206 and 264; ANA in section 8.1.
 
-use crate::bytes::{put, u32_at, u64_at};
+use crate::bytes::{array_at, put, u16_at, u32_at, u64_at};
 use crate::command::Command;
 use crate::identify::GROUP;
 use crate::nqn::Nqn;
@@ -134,6 +134,45 @@ pub fn discovery(generation: u64, places: &[Place]) -> Vec<u8> {
     all
 }
 
+/// Bytes of the discovery page before its entries.
+pub const DISCOVERY_HEAD_BYTES: usize = 1024;
+
+/// Reads the begin of the discovery page: its generation, and how many entries follow.
+pub fn discovery_head(b: &[u8; DISCOVERY_HEAD_BYTES]) -> (u64, u64) {
+    (u64_at(b, 0), u64_at(b, 8))
+}
+
+/// Reads entries of the discovery page. Those of other transports, of kinds that are not known, and
+/// those without a possible name are passed over.
+pub fn places(entries: &[u8]) -> Vec<Place> {
+    let (all, _) = entries.as_chunks::<DISCOVERY_ENTRY_BYTES>();
+    all.iter().filter_map(place).collect()
+}
+
+fn place(b: &[u8; DISCOVERY_ENTRY_BYTES]) -> Option<Place> {
+    let kind = match b[2] {
+        1 => PlaceKind::Referral,
+        2 => PlaceKind::Subsystem,
+        3 => PlaceKind::Discovery,
+        _ => return None,
+    };
+    let is_v6 = match (b[0], b[1]) {
+        (TCP, 1) => false,
+        (TCP, 2) => true,
+        _ => return None,
+    };
+    let (service, address) = (words(&b[32..64]), words(&b[512..768]));
+    let subsystem = Nqn::decode(&array_at(b, 256)).ok()?;
+    Some(Place { kind, subsystem, port: u16_at(b, 4), address, is_v6, service })
+}
+
+/// Reads text that blanks or zeros pad; what is not printable becomes a question mark.
+fn words(field: &[u8]) -> alloc::string::String {
+    let end = field.iter().rposition(|b| !matches!(b, b' ' | 0)).map_or(0, |last| last + 1);
+    let printable = |b: &u8| if matches!(b, b' '..=b'~') { char::from(*b) } else { '?' };
+    field[..end].iter().map(printable).collect()
+}
+
 /// Puts ASCII text padded with blanks.
 fn text(into: &mut [u8], text: &str) {
     into.fill(b' ');
@@ -227,6 +266,59 @@ pub fn ana(namespaces: &[u32]) -> Vec<u8> {
     all
 }
 
+/// How a controller comes to a group of namespaces (Base, section 8.1.2, and figure 219).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// As well as any controller.
+    Optimized,
+    /// Not as well as others.
+    NonOptimized,
+    /// Not now.
+    Inaccessible,
+    /// Never again.
+    PersistentLoss,
+    /// It is changing.
+    Change,
+}
+
+/// A group of namespaces with the same access.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AccessGroup {
+    /// Its number.
+    pub id: u32,
+    /// How the controller comes to it.
+    pub access: Access,
+    /// Its namespaces.
+    pub namespaces: Vec<u32>,
+}
+
+/// Reads the page of asymmetric access: its change count, and its groups. Groups whose state is not
+/// known are inaccessible; those that do not stand in the page to their end are left out, and so is
+/// what follows them.
+pub fn access(b: &[u8]) -> Option<(u64, Vec<AccessGroup>)> {
+    let (head, mut rest) = b.split_first_chunk::<16>()?;
+    let mut groups = Vec::new();
+    for _ in 0..u16_at(head, 8) {
+        let Some((own, behind)) = rest.split_first_chunk::<32>() else { break };
+        let bytes = (u32_at(own, 4) as usize).checked_mul(4);
+        let Some((ids, behind)) = bytes.and_then(|bytes| behind.split_at_checked(bytes)) else {
+            break;
+        };
+        let access = match own[16] & 0xf {
+            1 => Access::Optimized,
+            2 => Access::NonOptimized,
+            4 => Access::PersistentLoss,
+            0xf => Access::Change,
+            _ => Access::Inaccessible,
+        };
+        let (ids, _) = ids.as_chunks::<4>();
+        let namespaces = ids.iter().map(|id| u32::from_le_bytes(*id)).collect();
+        groups.push(AccessGroup { id: u32_at(own, 0), access, namespaces });
+        rest = behind;
+    }
+    Some((u64_at(head, 0), groups))
+}
+
 /// The page of namespaces that changed, in ascending order; of more than 1024 only that.
 pub fn changed_namespaces(ids: &[u32]) -> [u8; 4096] {
     let mut b = [0; 4096];
@@ -299,6 +391,58 @@ mod tests {
         assert_eq!(&entry[..10], &[3, 1, 2, 4, 2, 0, 0xff, 0xff, 32, 0]);
         assert_eq!((&entry[32..37], &entry[512..522]), (&b"4420 "[..], &b"192.0.2.7 "[..]));
         assert_eq!((&entry[256..278], all[2049]), (&b"nqn.2026-11.example:a\0"[..], 2));
+    }
+
+    #[test]
+    fn the_discovery_page_is_read_as_it_was_written() {
+        let place = |port, is_v6, service: &str| Place {
+            kind: PlaceKind::Subsystem,
+            subsystem: Nqn::new("nqn.2026-11.example:a").unwrap(),
+            port,
+            address: "192.0.2.7".into(),
+            is_v6,
+            service: service.into(),
+        };
+        let all = [place(1, false, "4420"), place(2, true, "")];
+        let mut b = discovery(9, &all);
+        let head = *b.first_chunk().unwrap();
+        assert_eq!(discovery_head(&head), (9, 2));
+        assert_eq!(places(&b[1024..]), all);
+        // Cut, of another transport, of a kind that nobody knows, without a name.
+        assert_eq!(places(&b[1024..3071]), all[..1]);
+        for (at, value) in [(1024, 1), (1025, 3), (1026, 4), (1280, 0)] {
+            let before = core::mem::replace(&mut b[at], value);
+            assert_eq!(places(&b[1024..]), all[1..], "{at}");
+            b[at] = before;
+        }
+        b[1536] = 7;
+        assert_eq!(places(&b[1024..])[0].address, "?92.0.2.7");
+    }
+
+    #[test]
+    fn the_page_of_access_is_read_as_it_was_written() {
+        let group = |access, namespaces| AccessGroup { id: 1, access, namespaces };
+        let mut b = ana(&[3, 4]);
+        b[0] = 8;
+        let read = |b: &[u8]| access(b).map(|(count, groups)| (count, groups[..].to_vec()));
+        let is = |state| Some((8, alloc::vec![group(state, alloc::vec![3, 4])]));
+        assert_eq!(read(&b), is(Access::Optimized));
+        for (value, state) in [
+            (2, Access::NonOptimized),
+            (3, Access::Inaccessible),
+            (4, Access::PersistentLoss),
+            (0xf, Access::Change),
+            (9, Access::Inaccessible),
+        ] {
+            b[32] = value;
+            assert_eq!(read(&b), is(state));
+        }
+        // More groups, or namespaces, than there are in the page.
+        b[8] = 3;
+        assert_eq!(read(&b).map(|own| own.1.len()), Some(1));
+        b[20..24].fill(0xff);
+        assert_eq!(read(&b).map(|own| own.1.len()), Some(0));
+        assert_eq!(read(&b[..15]), None);
     }
 
     #[test]

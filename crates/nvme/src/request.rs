@@ -1,4 +1,5 @@
-//! What is asked of a drive: admin commands that only read, and the one that sets a power state.
+//! What is asked of a drive: admin commands that only read, and those that set a power state or say
+//! how many queues a host uses.
 //!
 //! Base, section 3.3.3.1 (figure 86, common command format): opcode, namespace and dwords 10 to 15
 //! are the asker's; identifier, queue and where the data lies are those of whoever carries the
@@ -14,6 +15,9 @@ use crate::smart;
 
 /// All namespaces, and the controller itself (Base, section 3.2.1.5).
 pub const EVERY_NAMESPACE: u32 = 0xffff_ffff;
+
+/// The feature that says how many queues there are (Base, figure 317).
+const NUMBER_OF_QUEUES: u32 = 0x07;
 
 /// Which way data goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +61,46 @@ impl Request {
     fn identify(cns: u8, namespace: u32) -> Self {
         let transfer = Transfer::FromDrive(identify::BYTES as u32);
         Self::new(admin::IDENTIFY, namespace, [u32::from(cns), 0], transfer)
+    }
+
+    /// Namespaces that are active, from the one behind `after` on: as many as an answer has room
+    /// for (Base, section 5.17, CNS 02h).
+    pub fn active_namespaces(after: u32) -> Self {
+        Self::identify(cns::ACTIVE_NAMESPACES, after)
+    }
+
+    /// What a namespace is known by: [`crate::drive::Identifiers`].
+    pub fn namespace_descriptors(namespace: u32) -> Self {
+        Self::identify(cns::NAMESPACE_DESCRIPTORS, namespace)
+    }
+
+    /// A part of a log page (Base, section 5.16): `bytes` of it, a multiple of 4, from `offset` on.
+    pub fn log(page: u8, offset: u64, bytes: u32) -> Self {
+        let less_one = bytes / 4 - 1;
+        let ten = u32::from(page) | (less_one & 0xffff) << 16;
+        let (low, high) = (offset as u32, (offset >> 32) as u32);
+        let dwords = [ten, less_one >> 16, low, high, 0, 0];
+        let transfer = Transfer::FromDrive(bytes);
+        Self { opcode: admin::GET_LOG_PAGE, namespace: EVERY_NAMESPACE, dwords, transfer }
+    }
+
+    /// That so many I/O queues are used, 1 to 65535 (Base, section 5.27.1.5). The result's low half
+    /// is how many submission queues there may be, its high half how many completion queues, each
+    /// less one.
+    pub fn set_queues(count: u16) -> Self {
+        let less_one = u32::from(count.saturating_sub(1));
+        let first = [NUMBER_OF_QUEUES, less_one | less_one << 16];
+        Self::new(admin::SET_FEATURES, 0, first, Transfer::None)
+    }
+
+    /// That the host is there (Base, section 5.18).
+    pub fn keep_alive() -> Self {
+        Self::new(admin::KEEP_ALIVE, 0, [0, 0], Transfer::None)
+    }
+
+    /// An event, answered once there is one (Base, section 5.2).
+    pub fn event() -> Self {
+        Self::new(admin::ASYNC_EVENT_REQUEST, 0, [0, 0], Transfer::None)
     }
 
     /// How the drive is: [`crate::smart::Smart`] (Base, section 5.16). The event that told of a
@@ -103,6 +147,12 @@ mod tests {
             (Request::smart_log(), 0x02, 0xffff_ffff, [0x007f_0002, 0], 512),
             (Request::get_power_state(), 0x0a, 0, [2, 0], 0),
             (Request::set_power_state(31).unwrap(), 0x09, 0, [2, 31], 0),
+            (Request::active_namespaces(3), 0x06, 3, [2, 0], 4096),
+            (Request::namespace_descriptors(3), 0x06, 3, [3, 0], 4096),
+            (Request::log(0x70, 0, 1024), 0x02, 0xffff_ffff, [0x00ff_0070, 0], 1024),
+            (Request::set_queues(4), 0x09, 0, [7, 0x0003_0003], 0),
+            (Request::keep_alive(), 0x18, 0, [0, 0], 0),
+            (Request::event(), 0x0c, 0, [0, 0], 0),
         ];
         for (request, opcode, namespace, first, bytes) in table {
             assert_eq!((request.opcode, request.namespace), (opcode, namespace), "{request:?}");
@@ -113,5 +163,7 @@ mod tests {
             assert!(way == 2 || bytes == 0, "{request:?}");
         }
         assert_eq!(Request::set_power_state(32), None);
+        let far = Request::log(0x0c, 1 << 33 | 8, 4 << 16 | 4);
+        assert_eq!(far.dwords, [0x0000_000c, 1, 8, 2, 0, 0]);
     }
 }

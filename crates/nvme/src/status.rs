@@ -59,6 +59,8 @@ impl Status {
     pub const KEEP_ALIVE_INVALID: Self = Self(GENERIC | 0x1a).lasting();
     /// Writing is not allowed.
     pub const WRITE_PROTECTED: Self = Self(GENERIC | 0x20).lasting();
+    /// The controller gave it up to do something else first; it may be sent again.
+    pub const INTERRUPTED: Self = Self(GENERIC | 0x21);
     /// Data was damaged on its way; it may be sent again.
     pub const TRANSIENT_TRANSPORT: Self = Self(GENERIC | 0x22);
     /// Blocks lie behind the end of the namespace.
@@ -330,6 +332,7 @@ mod tests {
             (Status::HOST_ID_INCONSISTENT, "Host Identifier Inconsistent Format"),
             (Status::KEEP_ALIVE_INVALID, "Keep Alive Timeout Invalid"),
             (Status::WRITE_PROTECTED, "Namespace is Write Protected"),
+            (Status::INTERRUPTED, "Command Interrupted"),
             (Status::TRANSIENT_TRANSPORT, "Transient Transport Error"),
             (Status(0x24), "Admin Command Media Not Ready"),
             (Status::LBA_RANGE, "LBA Out of Range"),
