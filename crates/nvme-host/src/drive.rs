@@ -1,0 +1,164 @@
+//! A namespace as a drive.
+//!
+//! Requests go to [`Requests`], which whatever connection there is carries; what lies outside of
+//! the namespace, or not on its blocks, does not get there.
+
+use crate::admin::Waits;
+use crate::requests::{Asked, Requests, What};
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
+use std::rc::Rc;
+
+/// What a namespace can do beyond reading and writing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Can {
+    /// Write Zeroes (ONCS, bit 3).
+    pub write_zeroes: bool,
+    /// Dataset Management (ONCS, bit 2), with its range in the capsule.
+    pub discard: bool,
+}
+
+/// One core's handle to a namespace. Clones share it.
+#[derive(Clone)]
+pub struct RemoteDrive {
+    requests: Rc<Requests>,
+    namespace: u32,
+    info: Rc<DriveInfo>,
+    can: Can,
+}
+
+impl RemoteDrive {
+    /// The namespace of that number, which is so, by whoever carries these requests.
+    pub fn new(requests: Rc<Requests>, namespace: u32, info: DriveInfo, can: Can) -> Self {
+        Self { requests, namespace, info: Rc::new(info), can }
+    }
+
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        let mask = u64::from(self.info.block_bytes) - 1;
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.info.bytes);
+        if inside && (offset | bytes) & mask == 0 { Ok(()) } else { Err(DriveError::Bounds) }
+    }
+
+    fn asked(&self, what: What, (offset, bytes): (u64, u64)) -> Asked {
+        Asked {
+            what,
+            namespace: self.namespace,
+            offset,
+            bytes,
+            shift: self.info.block_bytes.trailing_zeros() as u8,
+            data: Gather::new(),
+            into: None,
+        }
+    }
+
+    fn ask(&self, asked: Asked) -> Waits {
+        Waits { requests: self.requests.clone(), ticket: self.requests.ask(asked) }
+    }
+
+    /// A request for a range; one for no bytes is done at once.
+    fn range(&self, what: What, offset: u64, bytes: u64) -> DoneTicket {
+        match self.check(offset, bytes) {
+            Ok(()) if bytes > 0 => {
+                DoneTicket(Done::Asked(self.ask(self.asked(what, (offset, bytes)))))
+            }
+            checked => DoneTicket(Done::Ready(checked)),
+        }
+    }
+}
+
+impl Drive for RemoteDrive {
+    type Read = ReadTicket;
+    type Done = DoneTicket;
+
+    fn info(&self) -> &DriveInfo {
+        &self.info
+    }
+
+    fn read(&self, offset: u64, into: BufMut) -> ReadTicket {
+        let bytes = into.len() as u64;
+        match self.check(offset, bytes) {
+            Ok(()) if bytes > 0 => {
+                let asked = self.asked(What::Read, (offset, bytes));
+                ReadTicket(Read::Asked(self.ask(Asked { into: Some(into), ..asked })))
+            }
+            checked => ReadTicket(Read::Ready(checked, Some(into))),
+        }
+    }
+
+    fn write(&self, offset: u64, data: &[Buf], fua: bool) -> DoneTicket {
+        let bytes = data.iter().map(|piece| piece.len() as u64).sum();
+        match self.check(offset, bytes) {
+            Ok(()) if bytes > 0 => {
+                let asked = self.asked(What::Write { fua }, (offset, bytes));
+                let data = data.iter().cloned().collect();
+                DoneTicket(Done::Asked(self.ask(Asked { data, ..asked })))
+            }
+            checked => DoneTicket(Done::Ready(checked)),
+        }
+    }
+
+    fn flush(&self) -> DoneTicket {
+        // Without a cache there is nothing to make durable.
+        if !self.info.volatile_cache {
+            return DoneTicket(Done::Ready(Ok(())));
+        }
+        DoneTicket(Done::Asked(self.ask(self.asked(What::Flush, (0, 0)))))
+    }
+
+    fn write_zeroes(&self, offset: u64, bytes: u64) -> DoneTicket {
+        self.range(if self.can.write_zeroes { What::Zeroes } else { What::Zeros }, offset, bytes)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> DoneTicket {
+        if !self.can.discard {
+            return DoneTicket(Done::Ready(Err(DriveError::Unsupported)));
+        }
+        self.range(What::Discard, offset, bytes)
+    }
+}
+
+/// Ticket of a read: gives the buffer back with the outcome. Dropping it cancels nothing.
+pub struct ReadTicket(Read);
+
+enum Read {
+    Ready(Result<(), DriveError>, Option<BufMut>),
+    Asked(Waits),
+}
+
+/// Ticket of anything else. Dropping it cancels nothing.
+pub struct DoneTicket(Done);
+
+enum Done {
+    Ready(Result<(), DriveError>),
+    Asked(Waits),
+}
+
+impl Future for ReadTicket {
+    type Output = (Result<(), DriveError>, BufMut);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Read::Ready(result, into) => {
+                Poll::Ready((*result, into.take().expect("ticket polled after its end")))
+            }
+            Read::Asked(waits) => waits.requests.poll(waits.ticket, cx).map(|outcome| {
+                (outcome.result, outcome.into.expect("a read gives its buffer back"))
+            }),
+        }
+    }
+}
+
+impl Future for DoneTicket {
+    type Output = Result<(), DriveError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Done::Ready(result) => Poll::Ready(*result),
+            Done::Asked(waits) => {
+                waits.requests.poll(waits.ticket, cx).map(|outcome| outcome.result)
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Drives behind NVMe/TCP: the host's side.
+//!
+//! Documents: see crate `nvme`, whose names for them comments use. One connection is one queue
+//! (TCP, section 3.2.2): it begins with an exchange of parameters, then a Connect says which
+//! controller's which queue it is, then the host sends commands.
+//!
+//! This crate has no sockets: a queue talks through [`io::Transport`], and runs on whatever
+//! implements [`io::Env`]. Whoever makes connections gives them to [`begin`], and what comes of
+//! that to [`Queue`].
+//!
+//! - [`requests`]: what a core asks of the namespaces of a subsystem, whichever connection carries
+//!   it. [`RemoteDrive`]: a namespace as a drive.
+//! - [`begin`]: how a connection begins. [`Queue`]: commands under way on it, its sender and its
+//!   receiver.
+//! - [`Admin`]: what a controller is asked of itself and of its namespaces.
+//! - [`limits`]: every bound.
+//!
+//! Invariants
+//! - Whatever a controller sends ends at most its own connection. Nothing is allocated by a number
+//!   that it sent, and nothing for a request once as many as ever were under way.
+//! - A buffer that is read into belongs to whoever receives, and one that is written stays as it is
+//!   until the connection that carries it has sent it, or has ended.
+//! - What changes a namespace and was not answered is not sent again by this crate, and not called
+//!   over, before somebody says that the controller has ended with it.
+
+mod admin;
+mod begin;
+mod drive;
+pub mod limits;
+mod queue;
+pub mod requests;
+mod wire;
+
+pub use admin::{Admin, AdminError, Info, PLACES_MOST};
+pub use begin::{Begin, Begun, NotBegun, begin};
+pub use drive::{Can, DoneTicket, ReadTicket, RemoteDrive};
+pub use queue::{End, Queue, Shape};
+pub use requests::Requests;

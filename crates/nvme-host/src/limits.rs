@@ -1,0 +1,34 @@
+//! Every limit of a connection and of what a core asks, with the relations between them.
+
+use io::drive::GATHER_MAX;
+
+/// Most bytes of a command's data, whatever the controller takes.
+pub const DATA_MOST: u32 = 1 << 20;
+/// Commands of a queue at a time, at most: their numbers have so many values.
+pub const SLOTS_MOST: u16 = 1 << SLOT_BITS;
+/// Bits of a command's identifier that say which slot it has. The others tell it from those that
+/// had the slot before.
+pub const SLOT_BITS: u32 = 10;
+/// Entries of a queue, where nobody says otherwise: as nvme-cli has it.
+pub const ENTRIES: u16 = 128;
+/// PDUs joined into one write to the transport.
+pub const BATCH: usize = 32;
+/// Slices of one such write: no PDU is begun for which there may be no room.
+pub const SLICES: usize = 128;
+/// Slices of a PDU: its header, and data of a request.
+pub const SLICES_OF_PDU: usize = GATHER_MAX + 2;
+/// PDUs that are received before others have their turn.
+pub const RECEIVE_BATCH: usize = 32;
+/// How often a command is sent again that the controller could not carry out just then.
+pub const TRIES: u8 = 5;
+/// Bytes of the zeros that are written where a controller has no Write Zeroes.
+pub const ZEROS: usize = 128 << 10;
+/// Bytes of a range of a Dataset Management command.
+pub const RANGE_BYTES: u32 = 16;
+/// Most blocks of a command.
+pub const BLOCKS_MOST: u32 = 1 << 16;
+
+const _: () = {
+    assert!(SLICES >= 2 * SLICES_OF_PDU && BATCH <= SLICES);
+    assert!(SLOT_BITS < u16::BITS);
+};

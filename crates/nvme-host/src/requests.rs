@@ -1,0 +1,417 @@
+//! What a core asks of the namespaces of a subsystem, whichever connection carries it.
+//!
+//! A request is carried by one or more commands, each for a *part* of it. Queues take parts; what
+//! they can't end comes back.
+//!
+//! | state     | leaves by                                                                      |
+//! |-----------|--------------------------------------------------------------------------------|
+//! | waiting   | a queue takes its last part → under way; nobody will carry it → ended          |
+//! | under way | its last part is answered → ended; its last part comes back unanswered → waiting |
+//! |           | if it reads or flushes, ended as *gone* if it is of a controller's own queue,  |
+//! |           | else held                                                                      |
+//! | held      | the controller can't carry it out any more → waiting, or ended                 |
+//! | ended     | its ticket takes the outcome → free; there is no ticket → free at once         |
+//!
+//! Invariants
+//! - Parts of a request that are under way are all on one connection: a request that came back in
+//!   part is not handed out before all its other parts came back or were answered.
+//! - The buffer of a read is in its request, or with the one receiver that fills it.
+//! - Entries are recycled, never freed: after warm-up nothing is allocated.
+
+use crate::limits::{BLOCKS_MOST, ZEROS};
+use core::cell::RefCell;
+use core::task::{Context, Poll, Waker};
+use io::local::Event;
+use io::{Buf, BufMut, DriveError, Gather, Pool};
+use nvme::command::Command;
+use nvme::status::Status;
+use std::collections::VecDeque;
+
+/// What a request does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    Read,
+    Write {
+        fua: bool,
+    },
+    /// Zeros, by Write Zeroes.
+    Zeroes,
+    /// Zeros, by writes of them.
+    Zeros,
+    Discard,
+    Flush,
+    /// Whatever the command says, of the controller itself; its data comes from there.
+    Own(Command),
+}
+
+impl What {
+    /// Whether it may be carried out twice, whatever else is done in between.
+    fn is_repeatable(&self) -> bool {
+        matches!(self, Self::Read | Self::Flush)
+    }
+
+    /// Most bytes of a part, where commands move at most `data_most` bytes and blocks have
+    /// `1 << shift`.
+    fn part_most(&self, data_most: u32, shift: u8) -> u64 {
+        let blocks = u64::from(BLOCKS_MOST) << shift;
+        match self {
+            Self::Read | Self::Write { .. } => blocks.min(data_most.into()),
+            Self::Zeros => blocks.min(data_most.min(ZEROS as u32).into()),
+            // A block more would not fit its field.
+            Self::Zeroes | Self::Discard => blocks,
+            Self::Flush | Self::Own(_) => u64::MAX,
+        }
+    }
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Free,
+    Waiting,
+    UnderWay,
+    Held,
+    Ended,
+}
+
+/// What a request is about.
+pub(crate) struct Asked {
+    pub what: What,
+    pub namespace: u32,
+    /// Where it begins in the namespace, and how much it is about, in bytes.
+    pub offset: u64,
+    pub bytes: u64,
+    /// Bytes of a block, as a power of two.
+    pub shift: u8,
+    /// What is written.
+    pub data: Gather,
+    /// What is read into.
+    pub into: Option<BufMut>,
+}
+
+/// How a request ended.
+pub(crate) struct Outcome {
+    pub result: Result<(), DriveError>,
+    pub into: Option<BufMut>,
+    /// How the command ended that was answered last.
+    pub answer: Answer,
+}
+
+/// What a completion says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    pub status: Status,
+    pub value: u64,
+}
+
+const NO_ANSWER: Answer = Answer { status: Status::SUCCESS, value: 0 };
+
+struct Entry {
+    asked: Asked,
+    state: State,
+    /// Tells tickets of this use of the entry from older ones.
+    turn: u32,
+    /// Bytes that parts were taken of.
+    taken: u64,
+    /// Parts under way.
+    open: u32,
+    /// A part came back.
+    is_back: bool,
+    result: Result<(), DriveError>,
+    answer: Answer,
+    waker: Option<Waker>,
+    has_ticket: bool,
+}
+
+/// A part of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// The request.
+    pub entry: u32,
+    /// Where it begins in the request, and how much it is.
+    pub from: u64,
+    pub bytes: u32,
+}
+
+/// Whose a ticket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket {
+    entry: u32,
+    turn: u32,
+}
+
+#[derive(Default)]
+struct Tables {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Requests of which parts are left to be taken, in order of asking.
+    waiting: VecDeque<u32>,
+    /// Why nobody will carry anything.
+    refused: Option<DriveError>,
+}
+
+/// All requests of a core to a subsystem; or to a controller, of itself.
+#[derive(Default)]
+pub struct Requests {
+    tables: RefCell<Tables>,
+    changed: Event,
+    zeros: RefCell<Option<Buf>>,
+}
+
+impl Tables {
+    fn get(&mut self, entry: u32) -> &mut Entry {
+        &mut self.entries[entry as usize]
+    }
+
+    fn end(&mut self, at: u32, result: Result<(), DriveError>) {
+        let entry = self.get(at);
+        entry.result = result;
+        entry.state = State::Ended;
+        entry.asked.data.clear();
+        if let Some(waker) = entry.waker.take() {
+            waker.wake();
+        }
+        if !entry.has_ticket {
+            self.forget(at);
+        }
+    }
+
+    fn forget(&mut self, at: u32) {
+        let entry = self.get(at);
+        entry.state = State::Free;
+        entry.turn = entry.turn.wrapping_add(1);
+        (entry.asked.into, entry.waker) = (None, None);
+        entry.asked.data.clear();
+        self.free.push(at);
+    }
+
+    /// All parts of a request that were taken are answered, or came back.
+    fn settle(&mut self, at: u32) {
+        let entry = self.get(at);
+        if entry.open > 0 {
+            return;
+        }
+        let is_whole = entry.taken >= entry.asked.bytes || entry.result.is_err();
+        if !entry.is_back {
+            if is_whole && entry.state == State::UnderWay {
+                let result = entry.result;
+                self.end(at, result);
+            }
+            return;
+        }
+        entry.is_back = false;
+        match entry.asked.what {
+            What::Own(_) => self.end(at, Err(DriveError::Gone)),
+            ref what if what.is_repeatable() => self.wait(at),
+            _ => entry.state = State::Held,
+        }
+    }
+
+    /// A request waits to be carried from its begin on.
+    fn wait(&mut self, at: u32) {
+        if let Some(error) = self.refused {
+            return self.end(at, Err(error));
+        }
+        let entry = self.get(at);
+        (entry.state, entry.taken, entry.result) = (State::Waiting, 0, Ok(()));
+        self.waiting.push_back(at);
+    }
+}
+
+impl Requests {
+    /// Happens when there is something to take, and when a queue says so.
+    pub(crate) fn changed(&self) -> &Event {
+        &self.changed
+    }
+
+    /// Begins a request.
+    pub(crate) fn ask(&self, asked: Asked) -> Ticket {
+        let tables = &mut *self.tables.borrow_mut();
+        let entry = Entry {
+            asked,
+            state: State::Waiting,
+            turn: 0,
+            taken: 0,
+            open: 0,
+            is_back: false,
+            result: Ok(()),
+            answer: NO_ANSWER,
+            waker: None,
+            has_ticket: true,
+        };
+        let at = match tables.free.pop() {
+            Some(at) => {
+                let turn = tables.get(at).turn;
+                *tables.get(at) = Entry { turn, ..entry };
+                at
+            }
+            None => {
+                tables.entries.push(entry);
+                tables.entries.len() as u32 - 1
+            }
+        };
+        let ticket = Ticket { entry: at, turn: tables.get(at).turn };
+        tables.wait(at);
+        self.changed.notify();
+        ticket
+    }
+
+    /// Whether there is a part to take.
+    pub(crate) fn has_parts(&self) -> bool {
+        !self.tables.borrow().waiting.is_empty()
+    }
+
+    /// Takes a part of the request that waits longest, where commands move at most `data_most`
+    /// bytes.
+    pub(crate) fn take(&self, data_most: u32) -> Option<Part> {
+        let tables = &mut *self.tables.borrow_mut();
+        let at = *tables.waiting.front()?;
+        let entry = tables.get(at);
+        let left = entry.asked.bytes - entry.taken;
+        let bytes = left.min(entry.asked.what.part_most(data_most, entry.asked.shift));
+        let part = Part { entry: at, from: entry.taken, bytes: bytes as u32 };
+        entry.taken += bytes;
+        entry.open += 1;
+        if entry.taken == entry.asked.bytes {
+            entry.state = State::UnderWay;
+            tables.waiting.pop_front();
+        }
+        Some(part)
+    }
+
+    /// What a part is of.
+    pub(crate) fn with<T>(&self, part: &Part, look: impl FnOnce(&Asked) -> T) -> T {
+        look(&self.tables.borrow_mut().get(part.entry).asked)
+    }
+
+    /// What is written by `bytes` bytes of a part, from `from` on.
+    pub(crate) fn data(&self, part: &Part, from: u32, bytes: u32) -> Gather {
+        let tables = &mut *self.tables.borrow_mut();
+        let asked = &tables.get(part.entry).asked;
+        if asked.what == What::Zeros {
+            let mut zeros = self.zeros.borrow_mut();
+            let zeros = zeros.get_or_insert_with(|| Pool::single(ZEROS).freeze());
+            return core::iter::once(zeros.slice(..bytes as usize)).collect();
+        }
+        let (mut skip, mut left) = (part.from as usize + from as usize, bytes as usize);
+        let mut pieces = Gather::new();
+        for piece in &asked.data {
+            if left == 0 {
+                break;
+            }
+            let begin = skip.min(piece.len());
+            let end = (begin + left).min(piece.len());
+            if begin < end {
+                pieces.push(piece.slice(begin..end));
+            }
+            (skip, left) = (skip - begin, left - (end - begin));
+        }
+        pieces
+    }
+
+    /// Takes the buffer of a read, to fill it; it is given back by [`Requests::put_buffer`].
+    pub(crate) fn take_buffer(&self, part: &Part) -> Option<BufMut> {
+        self.tables.borrow_mut().get(part.entry).asked.into.take()
+    }
+
+    /// Gives the buffer of a read back.
+    pub(crate) fn put_buffer(&self, part: &Part, buffer: BufMut) {
+        self.tables.borrow_mut().get(part.entry).asked.into = Some(buffer);
+    }
+
+    /// A part was answered. After an error no more parts of its request are taken.
+    pub(crate) fn answered(&self, part: &Part, result: Result<(), DriveError>, answer: Answer) {
+        let tables = &mut *self.tables.borrow_mut();
+        let entry = tables.get(part.entry);
+        entry.open -= 1;
+        entry.answer = answer;
+        entry.result = entry.result.and(result);
+        if result.is_err() && entry.state == State::Waiting {
+            entry.state = State::UnderWay;
+            tables.waiting.retain(|at| *at != part.entry);
+        }
+        tables.settle(part.entry);
+    }
+
+    /// A part comes back without an answer: its connection is over.
+    pub(crate) fn give_back(&self, part: &Part) {
+        let tables = &mut *self.tables.borrow_mut();
+        let entry = tables.get(part.entry);
+        entry.open -= 1;
+        entry.is_back = true;
+        if entry.state == State::Waiting {
+            entry.state = State::UnderWay;
+            tables.waiting.retain(|at| *at != part.entry);
+        }
+        tables.settle(part.entry);
+        self.changed.notify();
+    }
+
+    /// How many requests are held.
+    pub fn held(&self) -> usize {
+        let tables = self.tables.borrow();
+        tables.entries.iter().filter(|entry| entry.state == State::Held).count()
+    }
+
+    /// What is held can't be carried out any more by whoever had it: it waits again.
+    pub fn release(&self) {
+        let tables = &mut *self.tables.borrow_mut();
+        for at in 0..tables.entries.len() as u32 {
+            if tables.get(at).state == State::Held {
+                tables.wait(at);
+            }
+        }
+        self.changed.notify();
+    }
+
+    /// From now on requests end so, also those that wait; `None`: they are carried again. What is
+    /// under way or held stays so until it is answered, or comes back, or is released.
+    pub fn refuse(&self, error: Option<DriveError>) {
+        let tables = &mut *self.tables.borrow_mut();
+        tables.refused = error;
+        let Some(error) = error else { return };
+        for at in core::mem::take(&mut tables.waiting) {
+            let entry = tables.get(at);
+            (entry.state, entry.result) = (State::UnderWay, Err(error));
+            tables.settle(at);
+        }
+    }
+
+    /// Looks for the outcome of a ticket's request, which it has then taken.
+    pub(crate) fn poll(&self, ticket: Ticket, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let tables = &mut *self.tables.borrow_mut();
+        let entry = tables.get(ticket.entry);
+        assert_eq!(entry.turn, ticket.turn, "ticket polled after its end");
+        if entry.state != State::Ended {
+            match &mut entry.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => entry.waker = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        let (result, answer) = (entry.result, entry.answer);
+        let outcome = Outcome { result, into: entry.asked.into.take(), answer };
+        tables.forget(ticket.entry);
+        Poll::Ready(outcome)
+    }
+
+    /// Nobody waits for a ticket any more; its request goes on. Nothing if its outcome was taken.
+    pub(crate) fn drop_ticket(&self, ticket: Ticket) {
+        let tables = &mut *self.tables.borrow_mut();
+        let entry = tables.get(ticket.entry);
+        if entry.turn != ticket.turn {
+            return;
+        }
+        entry.has_ticket = false;
+        if entry.state == State::Ended {
+            tables.forget(ticket.entry);
+        }
+    }
+
+    /// Whether nothing is asked, held, or waits for its ticket.
+    pub fn is_idle(&self) -> bool {
+        let tables = self.tables.borrow();
+        tables.free.len() == tables.entries.len()
+    }
+}

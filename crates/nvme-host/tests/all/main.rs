@@ -1,0 +1,8 @@
+//! The host's side from outside: against our own target, and against controllers that break the
+//! protocol. One program, so that it is linked once.
+
+mod support;
+
+mod hostile;
+mod io;
+mod lost;
