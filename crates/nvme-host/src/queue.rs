@@ -20,7 +20,7 @@
 //!   and the sender has ended.
 
 use crate::limits::{RANGE_BYTES, RECEIVE_BATCH, SLOT_BITS, SLOTS_MOST, TRIES};
-use crate::requests::{Answer, Asked, Part, Requests, What};
+use crate::requests::{Answer, Asked, Carrier, Part, Requests, What};
 use crate::wire::{Form, Frame, Pieces, Received, read_data, read_header, skip};
 use core::cell::{Cell, RefCell};
 use io::local::yield_now;
@@ -200,6 +200,7 @@ pub struct Queue<T> {
     end: Cell<Option<End>>,
     is_sending: Cell<bool>,
     has_sender: Cell<bool>,
+    carrier: Carrier,
     /// No other queue ever carries these requests.
     is_only: bool,
 }
@@ -214,6 +215,7 @@ impl<T: Transport> Queue<T> {
         is_only: bool,
     ) -> Rc<Self> {
         Rc::new(Self {
+            carrier: requests.join(),
             is_only,
             transport,
             form,
@@ -293,6 +295,7 @@ impl<T: Transport> Queue<T> {
                 self.requests.give_back(&part);
             }
         }
+        self.requests.leave(self.carrier);
     }
 
     // The sender.
@@ -324,7 +327,7 @@ impl<T: Transport> Queue<T> {
     fn has_work(&self) -> bool {
         let slots = self.slots.borrow();
         let is_wanted = !slots.asked.is_empty() || !slots.again.is_empty();
-        is_wanted || !slots.free.is_empty() && self.requests.has_parts()
+        is_wanted || !slots.free.is_empty() && self.requests.has_parts(self.carrier)
     }
 
     /// Puts together what waits to be sent: data that was asked for first.
@@ -336,7 +339,7 @@ impl<T: Transport> Queue<T> {
             } else if let Some(at) = slots.again.pop_front() {
                 self.add_command(slots, frame, at);
             } else if let Some(at) = slots.free.last().copied()
-                && let Some(part) = self.requests.take(self.shape.data_most)
+                && let Some(part) = self.requests.take(self.carrier, self.shape.data_most)
             {
                 slots.free.pop();
                 let look = |asked: &Asked| (Moves::of(asked), matches!(asked.what, What::Own(_)));
@@ -519,7 +522,7 @@ impl<T: Transport> Queue<T> {
             return Ok(());
         }
         let part = slots.free(at);
-        let has_waited = !slots.again.is_empty() || self.requests.has_parts();
+        let has_waited = !slots.again.is_empty() || self.requests.has_parts(self.carrier);
         let answer = Answer { status, value: completion.result };
         self.requests.answered(&part, result_of(status), answer);
         if has_waited {

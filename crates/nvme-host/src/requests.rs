@@ -13,8 +13,9 @@
 //! | ended     | its ticket takes the outcome → free; there is no ticket → free at once         |
 //!
 //! Invariants
-//! - Parts of a request that are under way are all on one connection: a request that came back in
-//!   part is not handed out before all its other parts came back or were answered.
+//! - Parts of a request that are under way are all on one connection: whoever took the first takes
+//!   the others, until it leaves. A request that came back in part is not handed out before all its
+//!   other parts came back or were answered.
 //! - The buffer of a read is in its request, or with the one receiver that fills it.
 //! - Entries are recycled, never freed: after warm-up nothing is allocated.
 
@@ -114,6 +115,8 @@ struct Entry {
     turn: u32,
     /// Bytes that parts were taken of.
     taken: u64,
+    /// Who takes its parts, once one is taken.
+    carrier: Option<Carrier>,
     /// Parts under way.
     open: u32,
     /// A part came back.
@@ -134,6 +137,10 @@ pub(crate) struct Part {
     pub bytes: u32,
 }
 
+/// A queue that takes parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Carrier(u64);
+
 /// Whose a ticket is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket {
@@ -149,6 +156,8 @@ struct Tables {
     waiting: VecDeque<u32>,
     /// Why nobody will carry anything.
     refused: Option<DriveError>,
+    /// How many carriers there ever were.
+    carriers: u64,
 }
 
 /// All requests of a core to a subsystem; or to a controller, of itself.
@@ -162,6 +171,16 @@ pub struct Requests {
 impl Tables {
     fn get(&mut self, entry: u32) -> &mut Entry {
         &mut self.entries[entry as usize]
+    }
+
+    /// Where the first request waits of which this queue may take a part: seldom far behind, as
+    /// each queue has begun one at most.
+    fn next(&self, carrier: Carrier) -> Option<usize> {
+        let is_free = |at: &u32| {
+            let own = self.entries[*at as usize].carrier;
+            own.is_none_or(|own| own == carrier)
+        };
+        self.waiting.iter().position(is_free)
     }
 
     fn end(&mut self, at: u32, result: Result<(), DriveError>) {
@@ -233,6 +252,7 @@ impl Requests {
             state: State::Waiting,
             turn: 0,
             taken: 0,
+            carrier: None,
             open: 0,
             is_back: false,
             result: Ok(()),
@@ -257,17 +277,35 @@ impl Requests {
         ticket
     }
 
-    /// Whether there is a part to take.
-    pub(crate) fn has_parts(&self) -> bool {
-        !self.tables.borrow().waiting.is_empty()
+    /// A queue comes to take parts.
+    pub(crate) fn join(&self) -> Carrier {
+        let tables = &mut *self.tables.borrow_mut();
+        tables.carriers += 1;
+        Carrier(tables.carriers)
+    }
+
+    /// A queue takes nothing any more, and has nothing under way: others may take what it left.
+    pub(crate) fn leave(&self, carrier: Carrier) {
+        let tables = &mut *self.tables.borrow_mut();
+        for entry in &mut tables.entries {
+            entry.carrier = entry.carrier.filter(|own| *own != carrier);
+        }
+        self.changed.notify();
+    }
+
+    /// Whether there is a part for this queue to take.
+    pub(crate) fn has_parts(&self, carrier: Carrier) -> bool {
+        self.tables.borrow().next(carrier).is_some()
     }
 
     /// Takes a part of the request that waits longest, where commands move at most `data_most`
     /// bytes.
-    pub(crate) fn take(&self, data_most: u32) -> Option<Part> {
+    pub(crate) fn take(&self, carrier: Carrier, data_most: u32) -> Option<Part> {
         let tables = &mut *self.tables.borrow_mut();
-        let at = *tables.waiting.front()?;
+        let place = tables.next(carrier)?;
+        let at = tables.waiting[place];
         let entry = tables.get(at);
+        entry.carrier = Some(carrier);
         let left = entry.asked.bytes - entry.taken;
         let bytes = left.min(entry.asked.what.part_most(data_most, entry.asked.shift));
         let part = Part { entry: at, from: entry.taken, bytes: bytes as u32 };
@@ -275,7 +313,7 @@ impl Requests {
         entry.open += 1;
         if entry.taken == entry.asked.bytes {
             entry.state = State::UnderWay;
-            tables.waiting.pop_front();
+            tables.waiting.remove(place);
         }
         Some(part)
     }
@@ -413,5 +451,59 @@ impl Requests {
     pub fn is_idle(&self) -> bool {
         let tables = self.tables.borrow();
         tables.free.len() == tables.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: usize) -> Asked {
+        Asked {
+            what: What::Read,
+            namespace: 1,
+            offset: 0,
+            bytes: bytes as u64,
+            shift: 9,
+            data: Gather::new(),
+            into: Some(Pool::single(bytes)),
+        }
+    }
+
+    #[test]
+    fn who_has_begun_a_request_takes_all_of_it_unless_it_leaves() {
+        let requests = Requests::default();
+        let (one, other) = (requests.join(), requests.join());
+        let ticket = requests.ask(read(8192));
+        let part = requests.take(one, 4096).expect("there is one");
+        assert!(!requests.has_parts(other) && requests.take(other, 4096).is_none());
+        assert!(requests.has_parts(one));
+        // Others are not in the way.
+        let behind = requests.ask(read(512));
+        let next = requests.take(other, 4096).expect("there is another");
+        assert_eq!((next.bytes, requests.take(other, 4096)), (512, None));
+        requests.answered(&part, Ok(()), NO_ANSWER);
+        requests.leave(one);
+        let rest = requests.take(other, 4096).expect("it was left");
+        assert_eq!((rest.entry, rest.from, rest.bytes), (part.entry, 4096, 4096));
+        requests.answered(&rest, Ok(()), NO_ANSWER);
+        requests.answered(&next, Ok(()), NO_ANSWER);
+        [ticket, behind].into_iter().for_each(|ticket| requests.drop_ticket(ticket));
+        assert!(requests.is_idle());
+    }
+
+    #[test]
+    fn what_came_back_is_carried_from_its_begin() {
+        let requests = Requests::default();
+        let (one, other) = (requests.join(), requests.join());
+        let ticket = requests.ask(read(3 * 4096));
+        let parts = [(); 2].map(|()| requests.take(one, 4096).expect("there is one"));
+        requests.give_back(&parts[0]);
+        assert!(!requests.has_parts(one), "another part of it is under way");
+        requests.answered(&parts[1], Ok(()), NO_ANSWER);
+        requests.leave(one);
+        assert_eq!(requests.take(other, 8192).map(|part| (part.from, part.bytes)), Some((0, 8192)));
+        requests.drop_ticket(ticket);
+        assert!(!requests.is_idle(), "it goes on");
     }
 }

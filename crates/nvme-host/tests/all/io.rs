@@ -2,6 +2,7 @@
 //! the digests.
 
 use crate::support::{BLOCK, BYTES, Rig, SUBSYSTEM, buffer, bytes, digests, empty, fresh, how};
+use io::local::all_of;
 use io::{Drive, DriveError, Env};
 use nvme::fabrics::ANY_CONTROLLER;
 use nvme::log::{Access, AccessGroup, PlaceKind};
@@ -67,6 +68,46 @@ fn what_is_written_is_read() {
                 assert_eq!(result, Ok(()));
                 assert!(into[..] == model[n * 8192..(n + 1) * 8192], "{n}");
             }
+            assert!(host.requests.is_idle());
+            host.leave(&dialer.env).await;
+        });
+        rig.finish();
+    }
+}
+
+/// Two queues carry what there is, each a whole request.
+#[test]
+fn two_queues_share_what_is_asked() {
+    let weather =
+        Weather { delay_most: Nanos::from_millis(1), piece_most: 4000, ..Weather::default() };
+    for seed in 20..24 {
+        let rig = Rig::new(seed);
+        let dialer = rig.dialer();
+        rig.run(async move {
+            let mut host = dialer.host(weather, Digests::default()).await;
+            dialer.again(&mut host, weather, Digests::default()).await;
+            let drive = host.drive().await;
+            // In two commands, of which a queue has no room for the second behind so many others.
+            let size = 2 << 20;
+            let write = |n: u64| drive.write(n * size, &[buffer(n as u8, size as usize)], false);
+            assert_eq!(all_of((0..2).map(write).collect()).await, [Ok(()); 2]);
+            for small in 26..32 {
+                let others = (0..small).map(|n| drive.read(n * 4096, empty(4096)));
+                let others: Vec<_> = others.collect();
+                let reads = (0..2).map(|n| drive.read(n * size, empty(size as usize))).collect();
+                // Who has begun a request and ends leaves the rest of it to the other.
+                if small == 31 {
+                    dialer.env.sleep(Nanos::from_millis(1)).await;
+                    host.queues[1].queue.close();
+                }
+                for (n, (result, into)) in all_of(reads).await.into_iter().enumerate() {
+                    assert_eq!(result, Ok(()));
+                    assert!(into[..] == bytes(n as u8, size as usize)[..], "{n}");
+                }
+                assert!(all_of(others).await.iter().all(|(result, _)| result.is_ok()));
+            }
+            let is_used = |at: usize| host.queues[at].line.sent() > size;
+            assert!(is_used(1) && is_used(3), "both were used");
             assert!(host.requests.is_idle());
             host.leave(&dialer.env).await;
         });

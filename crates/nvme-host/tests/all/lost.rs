@@ -51,9 +51,11 @@ async fn through(dialer: &Dialer, host: &mut Host, digests: Digests) {
         }
         done.set(true);
     });
+    let begun = dialer.env.now();
     while !is_done.get() {
+        assert!(dialer.env.now().since(begun) < Nanos::from_millis(60_000), "it is not done");
         if host.queues.last().is_some_and(|last| last.end.get().is_some()) {
-            dialer.again(host, digests).await;
+            dialer.again(host, Weather::default(), digests).await;
             host.requests.release();
         }
         dialer.env.sleep(Nanos::from_millis(1)).await;
@@ -76,7 +78,7 @@ fn a_change_that_is_held_is_sent_by_nobody() {
         host.queues[1].queue.close();
         env.sleep(Nanos::from_millis(10)).await;
         assert_eq!((host.queues[1].end.get(), host.requests.held()), (Some(End::Here), 2));
-        dialer.again(&mut host, Digests::default()).await;
+        dialer.again(&mut host, Weather::default(), Digests::default()).await;
         // Others go on meanwhile.
         assert_eq!(drive.write(8192, &[buffer(3, 512)], false).await, Ok(()));
         env.sleep(Nanos::from_millis(10)).await;
@@ -110,7 +112,7 @@ fn what_nobody_will_carry_ends() {
         assert_eq!(drive.flush().await, Err(DriveError::Gone));
         assert!(host.requests.is_idle(), "what nobody waits for is over, too");
         host.requests.refuse(None);
-        dialer.again(&mut host, Digests::default()).await;
+        dialer.again(&mut host, Weather::default(), Digests::default()).await;
         assert_eq!(drive.flush().await, Ok(()));
         host.leave(&env).await;
     });

@@ -195,13 +195,13 @@ impl Dialer {
         host
     }
 
-    /// The same anew, in fine weather, for what the host still asks. The target may not have heard
-    /// that the connections before are lost.
-    pub async fn again(&self, host: &mut Host, digests: Digests) {
+    /// The same anew, for what the host still asks. The target may not have heard that the
+    /// connections before are lost.
+    pub async fn again(&self, host: &mut Host, weather: Weather, digests: Digests) {
         let (admin, info, controller, running) = self.associate(digests).await;
         (host.admin, host.info, host.controller) = (admin, info, controller);
         host.queues.push(running);
-        self.join(host, Weather::default(), digests).await;
+        self.join(host, weather, digests).await;
     }
 
     async fn join(&self, host: &mut Host, weather: Weather, digests: Digests) {
@@ -234,7 +234,9 @@ impl Host {
         for running in &self.queues {
             running.queue.close();
         }
+        let begun = env.now();
         while self.queues.iter().any(|running| running.end.get().is_none()) {
+            assert!(env.now().since(begun) < Nanos::from_millis(10_000), "it does not end");
             env.sleep(Nanos::from_millis(1)).await;
         }
         assert!(self.queues.iter().all(|running| running.queue.under_way() == 0));
