@@ -188,7 +188,7 @@ impl Drive for BoundDrive {
     fn read(&self, offset: u64, mut into: BufMut) -> ReadTicket {
         let bound = &*self.0;
         let bytes = into.len() as u64;
-        if let Err(error) = SharedDrive::check(&bound.info, offset, bytes) {
+        if let Err(error) = bound.info.check(offset, bytes) {
             return ReadTicket::ready(&bound.reactor, Err(error), into);
         }
         let result = match &bound.how {
@@ -216,7 +216,7 @@ impl Drive for BoundDrive {
     fn write(&self, offset: u64, data: &[Buf], fua: bool) -> DoneTicket {
         let bound = &*self.0;
         let bytes = data.iter().map(|b| b.len()).sum::<usize>() as u64;
-        if let Err(error) = SharedDrive::check(&bound.info, offset, bytes) {
+        if let Err(error) = bound.info.check(offset, bytes) {
             return self.done(Err(error));
         }
         match &bound.how {
@@ -268,7 +268,7 @@ impl Drive for BoundDrive {
     }
 
     fn write_zeroes(&self, offset: u64, bytes: u64) -> DoneTicket {
-        let checked = SharedDrive::check(&self.0.info, offset, bytes);
+        let checked = self.0.info.check(offset, bytes);
         if checked.is_err() || bytes == 0 {
             return self.done(checked);
         }
@@ -294,7 +294,7 @@ impl Drive for BoundDrive {
     }
 
     fn discard(&self, offset: u64, bytes: u64) -> DoneTicket {
-        let checked = SharedDrive::check(&self.0.info, offset, bytes);
+        let checked = self.0.info.check(offset, bytes);
         if checked.is_err() || bytes == 0 {
             return self.done(checked);
         }

@@ -152,16 +152,9 @@ impl SharedDrive {
         }
     }
 
-    /// Checks that a request lies within the drive and on its blocks.
-    pub(crate) fn check(info: &DriveInfo, offset: u64, bytes: u64) -> Result<(), DriveError> {
-        let mask = u64::from(info.block_bytes) - 1;
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= info.bytes);
-        if inside && (offset | bytes) & mask == 0 { Ok(()) } else { Err(DriveError::Bounds) }
-    }
-
     /// Reads in the calling thread: for tools and examination, not for cores.
     pub fn read_blocking(&self, offset: u64, into: &mut BufMut) -> Result<(), DriveError> {
-        Self::check(self.info(), offset, into.len() as u64)?;
+        self.info().check(offset, into.len() as u64)?;
         match &self.kind {
             Kind::File(file) => file.read_now(offset, into),
             Kind::Memory(memory, _) => memory.read(offset, into),
@@ -173,7 +166,7 @@ impl SharedDrive {
     /// Writes in the calling thread; durable after [`SharedDrive::flush_blocking`].
     pub fn write_blocking(&self, offset: u64, data: &[Buf]) -> Result<(), DriveError> {
         let bytes: usize = data.iter().map(|b| b.len()).sum();
-        Self::check(self.info(), offset, bytes as u64)?;
+        self.info().check(offset, bytes as u64)?;
         match &self.kind {
             Kind::File(file) => file.gather_now(offset, data),
             Kind::Memory(memory, _) => write_memory(memory, offset, data),
@@ -193,7 +186,7 @@ impl SharedDrive {
 
     /// Makes a range zero, in the calling thread.
     pub fn zero_blocking(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
-        Self::check(self.info(), offset, bytes)?;
+        self.info().check(offset, bytes)?;
         match &self.kind {
             _ if bytes == 0 => Ok(()),
             Kind::File(file) => file.zero_now(offset, bytes),

@@ -27,6 +27,18 @@ pub struct DriveInfo {
     pub inline: bool,
 }
 
+impl DriveInfo {
+    /// Whether a request lies within the drive and on its blocks.
+    ///
+    /// # Errors
+    /// `Bounds` if it does not.
+    pub fn check(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
+        let mask = u64::from(self.block_bytes) - 1;
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
+        if inside && (offset | bytes) & mask == 0 { Ok(()) } else { Err(DriveError::Bounds) }
+    }
+}
+
 /// Why a request to a drive failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriveError {

@@ -12,7 +12,7 @@ use nvme::command::Command;
 use nvme::drive::{self, Controller, Fabric, Identifiers, Namespace};
 use nvme::fabrics::{Property, property};
 use nvme::identify::BYTES;
-use nvme::log::{self, AccessGroup, DISCOVERY_ENTRY_BYTES, DISCOVERY_HEAD_BYTES, Place, page};
+use nvme::log::{self, AccessGroup, DISCOVERY_ENTRY_BYTES, Place, page};
 use nvme::request::Request;
 use nvme::sgl::Sgl;
 use nvme::status::Status;
@@ -230,16 +230,16 @@ impl Admin {
     /// As [`Admin::ask`]; `Refused` with *discover restart* if it changes again and again.
     pub async fn discover(&self) -> Result<(u64, Vec<Place>), AdminError> {
         for _ in 0..TRIES {
-            let head = self.log(page::DISCOVERY, 0, DISCOVERY_HEAD_BYTES as u32).await?;
+            let head = self.log(page::DISCOVERY, 0, DISCOVERY_ENTRY_BYTES as u32).await?;
             let (generation, count) = log::discovery_head(first(&head));
             let mut places = Vec::new();
             for number in 0..count.min(PLACES_MOST) {
-                let at = DISCOVERY_HEAD_BYTES as u64 + number * DISCOVERY_ENTRY_BYTES as u64;
+                let at = (1 + number) * DISCOVERY_ENTRY_BYTES as u64;
                 let entry = self.log(page::DISCOVERY, at, DISCOVERY_ENTRY_BYTES as u32).await?;
                 places.extend(log::places(&entry));
             }
             // The entries are of one moment if it has not changed meanwhile (Base, section 5.16).
-            let head = self.log(page::DISCOVERY, 0, DISCOVERY_HEAD_BYTES as u32).await?;
+            let head = self.log(page::DISCOVERY, 0, DISCOVERY_ENTRY_BYTES as u32).await?;
             if log::discovery_head(first(&head)).0 == generation {
                 return Ok((generation, places));
             }

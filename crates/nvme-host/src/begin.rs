@@ -6,14 +6,13 @@
 use crate::admin::{Admin, SHAPE};
 use crate::queue::{End, Queue, Shape};
 use crate::requests::Requests;
-use crate::wire::{Form, Received, read_header};
+use crate::wire::{Form, Frame, Received, read_header};
 use io::Transport;
 use nvme::fabrics::{CONNECT_DATA_BYTES, Connect, ConnectData, NO_FLOW_CONTROL};
 use nvme::nqn::Nqn;
 use nvme::pdu::{self, Digests, Fatal, InitializeRequest, InitializeResponse, Kind};
 use nvme::sgl::Sgl;
 use nvme::status::Status;
-use parity::crc32c;
 use std::io::IoSlice;
 use std::rc::Rc;
 use thiserror::Error;
@@ -120,17 +119,9 @@ async fn exchange<T: Transport>(transport: &T, how: &Begin) -> Result<(Form, u16
         subsystem: how.subsystem.clone(),
         host: Some(how.host.clone()),
     };
-    let data = data.encode();
-    let header = pdu::Header::new(Kind::Command, 0, length, form.alignment, form.digests);
-    let mut head = pdu::command(&header, &command).to_vec();
-    if form.digests.header {
-        head.extend(crc32c(0, &head).to_le_bytes());
-    }
-    head.resize(header.data_offset.into(), 0);
-    let digest = crc32c(0, &data).to_le_bytes();
-    let digest = if form.digests.data { &digest[..] } else { &[] };
-    let parts = [&head[..], &data[..], digest];
-    transport.write_all(&mut parts.map(IoSlice::new)).await?;
+    let mut frame = Frame::default();
+    frame.command_with(&form, &command, &data.encode());
+    transport.write_all(&mut frame.parts()).await?;
 
     let mut raw = Received::new();
     let (header, _) = read_header(transport, form.digests, 0, &mut raw).await?;

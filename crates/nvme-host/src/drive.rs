@@ -35,12 +35,6 @@ impl RemoteDrive {
         Self { requests, namespace, info: Rc::new(info), can }
     }
 
-    fn check(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
-        let mask = u64::from(self.info.block_bytes) - 1;
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.info.bytes);
-        if inside && (offset | bytes) & mask == 0 { Ok(()) } else { Err(DriveError::Bounds) }
-    }
-
     fn asked(&self, what: What, (offset, bytes): (u64, u64)) -> Asked {
         Asked {
             what,
@@ -59,7 +53,7 @@ impl RemoteDrive {
 
     /// A request for a range; one for no bytes is done at once.
     fn range(&self, what: What, offset: u64, bytes: u64) -> DoneTicket {
-        match self.check(offset, bytes) {
+        match self.info.check(offset, bytes) {
             Ok(()) if bytes > 0 => {
                 DoneTicket(Done::Asked(self.ask(self.asked(what, (offset, bytes)))))
             }
@@ -78,7 +72,7 @@ impl Drive for RemoteDrive {
 
     fn read(&self, offset: u64, into: BufMut) -> ReadTicket {
         let bytes = into.len() as u64;
-        match self.check(offset, bytes) {
+        match self.info.check(offset, bytes) {
             Ok(()) if bytes > 0 => {
                 let asked = self.asked(What::Read, (offset, bytes));
                 ReadTicket(Read::Asked(self.ask(Asked { into: Some(into), ..asked })))
@@ -89,7 +83,7 @@ impl Drive for RemoteDrive {
 
     fn write(&self, offset: u64, data: &[Buf], fua: bool) -> DoneTicket {
         let bytes = data.iter().map(|piece| piece.len() as u64).sum();
-        match self.check(offset, bytes) {
+        match self.info.check(offset, bytes) {
             Ok(()) if bytes > 0 => {
                 let asked = self.asked(What::Write { fua }, (offset, bytes));
                 let data = data.iter().cloned().collect();

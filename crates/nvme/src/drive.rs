@@ -333,7 +333,7 @@ impl Fabric {
 const FORMATS_AT: usize = 128;
 
 /// ASCII text without what pads it. What is not printable becomes a question mark.
-fn text(field: &[u8]) -> String {
+pub(crate) fn text(field: &[u8]) -> String {
     let is_padding = |byte: &u8| matches!(byte, b' ' | 0);
     let begin = field.iter().position(|byte| !is_padding(byte)).unwrap_or(field.len());
     let end = field.iter().rposition(|byte| !is_padding(byte)).map_or(begin, |last| last + 1);

@@ -199,11 +199,8 @@ impl Property {
 
 /// A fabrics command with nothing but its type, id and descriptor.
 fn fabrics(kind: u8, id: u16, sgl: Sgl) -> [u8; COMMAND_BYTES] {
-    let mut bytes = [0; COMMAND_BYTES];
-    (bytes[0], bytes[1], bytes[4]) = (FABRICS, 0x40, kind);
-    put(&mut bytes, 2, &id.to_le_bytes());
-    put(&mut bytes, 24, &sgl.encode());
-    bytes
+    // The type stands where others have the low byte of a namespace.
+    Command::new(FABRICS, id, kind.into(), sgl).0
 }
 
 #[cfg(test)]

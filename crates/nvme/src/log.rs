@@ -4,6 +4,7 @@
 
 use crate::bytes::{array_at, put, u16_at, u32_at, u64_at};
 use crate::command::Command;
+use crate::drive;
 use crate::identify::GROUP;
 use crate::nqn::Nqn;
 use crate::status::Status;
@@ -134,11 +135,8 @@ pub fn discovery(generation: u64, places: &[Place]) -> Vec<u8> {
     all
 }
 
-/// Bytes of the discovery page before its entries.
-pub const DISCOVERY_HEAD_BYTES: usize = 1024;
-
 /// Reads the begin of the discovery page: its generation, and how many entries follow.
-pub fn discovery_head(b: &[u8; DISCOVERY_HEAD_BYTES]) -> (u64, u64) {
+pub fn discovery_head(b: &[u8; DISCOVERY_ENTRY_BYTES]) -> (u64, u64) {
     (u64_at(b, 0), u64_at(b, 8))
 }
 
@@ -161,16 +159,9 @@ fn place(b: &[u8; DISCOVERY_ENTRY_BYTES]) -> Option<Place> {
         (TCP, 2) => true,
         _ => return None,
     };
-    let (service, address) = (words(&b[32..64]), words(&b[512..768]));
+    let (service, address) = (drive::text(&b[32..64]), drive::text(&b[512..768]));
     let subsystem = Nqn::decode(&array_at(b, 256)).ok()?;
     Some(Place { kind, subsystem, port: u16_at(b, 4), address, is_v6, service })
-}
-
-/// Reads text that blanks or zeros pad; what is not printable becomes a question mark.
-fn words(field: &[u8]) -> alloc::string::String {
-    let end = field.iter().rposition(|b| !matches!(b, b' ' | 0)).map_or(0, |last| last + 1);
-    let printable = |b: &u8| if matches!(b, b' '..=b'~') { char::from(*b) } else { '?' };
-    field[..end].iter().map(printable).collect()
 }
 
 /// Puts ASCII text padded with blanks.

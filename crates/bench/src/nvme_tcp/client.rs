@@ -9,7 +9,7 @@
 use crate::error::BenchError;
 use crate::rig::cpu_time;
 use crate::stats::Sample;
-use nvme::command::{COMMAND_BYTES, Command, nvm};
+use nvme::command::{Command, nvm};
 use nvme::fabrics::{ANY_CONTROLLER, Connect, ConnectData, NO_FLOW_CONTROL, Property, property};
 use nvme::nqn::Nqn;
 use nvme::pdu::{
@@ -252,21 +252,15 @@ struct Requests {
 
 impl Requests {
     fn new(shape: Shape, block: usize) -> Self {
-        let mut bytes = [0; COMMAND_BYTES];
-        (bytes[0], bytes[1], bytes[4]) = (nvm::READ, 0x40, 1);
         let length = shape.bytes as u32;
-        let (sgl, data) = match shape.is_write {
-            true => {
-                bytes[0] = nvm::WRITE;
-                (Sgl::InCapsule { offset: 0, length }, vec![0x5a; shape.bytes])
-            }
-            false => (Sgl::Transport { length }, Vec::new()),
+        let (opcode, sgl, data) = match shape.is_write {
+            true => (nvm::WRITE, Sgl::InCapsule { offset: 0, length }, vec![0x5a; shape.bytes]),
+            false => (nvm::READ, Sgl::Transport { length }, Vec::new()),
         };
-        bytes[24..40].copy_from_slice(&sgl.encode());
         let blocks = shape.bytes / block;
-        bytes[48..50].copy_from_slice(&(blocks as u16 - 1).to_le_bytes());
+        let command = Command::new(opcode, 0, 1, sgl).with_blocks(0, blocks as u32, false);
         let header = Header::new(Kind::Command, 0, data.len() as u32, 4, Digests::default());
-        let template = [&pdu::command(&header, &Command(bytes))[..], &data].concat();
+        let template = [&pdu::command(&header, &command)[..], &data].concat();
         let out = Vec::with_capacity(shape.depth * template.len());
         Self { template, block: block as u64, blocks: blocks as u64, out }
     }

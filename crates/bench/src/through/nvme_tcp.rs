@@ -4,7 +4,7 @@
 
 use super::line::{Ask, Line, Protocol};
 use io::{Closed, Transport};
-use nvme::command::{COMMAND_BYTES, Command, nvm};
+use nvme::command::{Command, nvm};
 use nvme::pdu::{self, Digests, Header, Kind, SHORT_HEADER_BYTES, Transfer, flag};
 use nvme::sgl::Sgl;
 use nvme_target::limits::{CAPSULE_DATA, DATA_MOST};
@@ -32,15 +32,10 @@ impl Protocol for NvmeTcp {
             true => Sgl::Transport { length },
             false => Sgl::InCapsule { offset: 0, length },
         };
-        let mut raw = [0; COMMAND_BYTES];
-        (raw[0], raw[1]) = (opcode, 0x40);
-        raw[2..4].copy_from_slice(&slot.to_le_bytes());
-        raw[4..8].copy_from_slice(&space.to_le_bytes());
-        raw[24..40].copy_from_slice(&sgl.encode());
-        raw[40..48].copy_from_slice(&(at / BLOCK).to_le_bytes());
-        raw[48..50].copy_from_slice(&((bytes as u64 / BLOCK) as u16).wrapping_sub(1).to_le_bytes());
+        let command = Command::new(opcode, slot, space, sgl);
+        let command = command.with_blocks(at / BLOCK, length / BLOCK as u32, false);
         let header = Header::new(Kind::Command, 0, data.len() as u32, 4, Digests::default());
-        out.extend(pdu::command(&header, &Command(raw)));
+        out.extend(pdu::command(&header, &command));
         out.extend(data);
     }
 

@@ -220,10 +220,7 @@ fn what_a_controller_knows_is_asked() {
         let found = places.iter().find(|place| place.kind == PlaceKind::Subsystem).unwrap();
         assert_eq!(found.subsystem.as_str(), SUBSYSTEM);
         assert_eq!((&found.address[..], &found.service[..]), ("192.0.2.1", "4420"));
-        running.queue.close();
-        while running.end.get().is_none() {
-            dialer.env.sleep(Nanos::from_millis(1)).await;
-        }
+        running.leave(&dialer.env).await;
     });
     rig.finish();
 }

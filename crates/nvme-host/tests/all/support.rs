@@ -81,6 +81,19 @@ pub struct Running {
     pub line: Transport,
 }
 
+impl Running {
+    /// Ends the connection, and waits until it has ended.
+    pub async fn leave(&self, env: &Env) {
+        self.queue.close();
+        let begun = env.now();
+        while self.end.get().is_none() {
+            assert!(env.now().since(begun) < Nanos::from_millis(10_000), "it does not end");
+            env.sleep(Nanos::from_millis(1)).await;
+        }
+        assert_eq!(self.queue.under_way(), 0);
+    }
+}
+
 /// A host that is connected: a controller of its own, with one I/O queue.
 pub struct Host {
     pub admin: Admin,
@@ -232,14 +245,8 @@ impl Host {
     /// Ends its connections, and waits until they have ended.
     pub async fn leave(&self, env: &Env) {
         for running in &self.queues {
-            running.queue.close();
+            running.leave(env).await;
         }
-        let begun = env.now();
-        while self.queues.iter().any(|running| running.end.get().is_none()) {
-            assert!(env.now().since(begun) < Nanos::from_millis(10_000), "it does not end");
-            env.sleep(Nanos::from_millis(1)).await;
-        }
-        assert!(self.queues.iter().all(|running| running.queue.under_way() == 0));
     }
 }
 

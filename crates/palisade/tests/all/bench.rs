@@ -144,6 +144,12 @@ fn bench(words: &str) -> (Option<i32>, String) {
     (run.status.code(), String::from_utf8_lossy(&said).into_owned())
 }
 
+/// The report within what was said.
+fn report_in(said: &str) -> Value {
+    let json = said.find("{\n").map(|from| &said[from..=said.rfind('}').expect("ends")]);
+    serde_json::from_str(json.unwrap_or_default()).expect("is JSON")
+}
+
 #[test]
 fn a_sheet_that_can_not_be_measured_is_refused() {
     for (words, text) in [
@@ -268,8 +274,7 @@ fn three_hosts_of_fio_are_measured_together() {
     assert!(said.contains("can't be looked at from here"), "{said}");
     let (status, said) = bench(&format!("{words} --destroy-data {path}"));
     assert_eq!(status, Some(0), "{said}");
-    let json = said.find("{\n").map(|from| &said[from..=said.rfind('}').expect("ends")]);
-    let report: Value = serde_json::from_str(json.unwrap_or_default()).expect("is JSON");
+    let report = report_in(&said);
     for hosts in 1..=3 {
         for workload in ["128k-sequential-read", "4k-random-write"] {
             let name = format!("hosts-{hosts}-{workload}");
@@ -290,8 +295,7 @@ fn the_generator_is_measured_beside_fio() {
         "spec-sheet --profile quick --seconds 0.02 --instances 1 --area 64M --json --device";
     let (status, said) = bench(&format!("{words} {}", path.display()));
     assert_eq!(status, Some(0), "{said}");
-    let json = said.find("{\n").map(|from| &said[from..=said.rfind('}').expect("ends")]);
-    let report: Value = serde_json::from_str(json.unwrap_or_default()).expect("is JSON");
+    let report = report_in(&said);
     // What takes longer than this run does beside other work is left open; this is not.
     for name in ["generator-vs-fio-4k-read", "generator-vs-fio-4k-write"] {
         assert!(names(&report).contains(&name), "{said}");
