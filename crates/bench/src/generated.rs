@@ -71,6 +71,11 @@ impl Ran {
         }
     }
 
+    /// Whether each of the loads had a request.
+    pub fn has_all(&self) -> bool {
+        self.each.iter().all(|own| own.operations() > 0)
+    }
+
     /// The cores' time without what they slept or looked around.
     pub fn work(&self) -> Duration {
         let work = |core: &CoreCounts| core.time.since(core.looking).since(core.asleep).0;

@@ -2,7 +2,9 @@
 //!
 //! States of a course: *settling*, in windows, until the last five are steady or there were too
 //! many → *counting*, as many instances as were asked for → where instances or seconds vary by more
-//! than [`VARIES`], once more as many → over. All instances are kept; the last ones count.
+//! than [`VARIES`], once more as many → over. All instances are kept; the last ones count. An
+//! instance in which a load had no request tells nothing: it is run again for twice as long, and so
+//! on for up to [`LONGEST_WAIT`].
 //!
 //! A state of an array that ends by itself is entered again and again ([`Passing`]), until an
 //! instance has all its time: it is made of *pieces*. A piece in which the state ended is thrown
@@ -33,8 +35,8 @@ pub const VARIES: f64 = 0.05;
 const SHORTEST: Duration = Duration::from_millis(5);
 /// The longest such state that an instance is made of, in pieces.
 const MOST_PIECES: usize = 100;
-/// The longest that a request is waited for, to find out how long one takes.
-const LONGEST_WARM: Duration = Duration::from_secs(30);
+/// The longest that a request is waited for.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Times that it is made longer in which requests of a piece do not count yet.
 const MOST_WARMS: usize = 4;
 /// Pieces that an instance has at least.
@@ -459,9 +461,10 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// As [`Runner::course`].
     pub fn course_of(&mut self, workload: &Workload, loads: &Loads) -> Result<Course, BenchError> {
-        let counted = self.options.timing().counted;
-        let span = Span { interval: interval(counted), ..Span::of(counted) };
-        self.instances(workload, |runner, seed| runner.run(loads, span, seed))
+        self.instances(workload, |runner, seed| {
+            let span = |counted| Span { interval: interval(counted), ..Span::of(counted) };
+            runner.patiently(|runner, counted| runner.run(loads, span(counted), seed))
+        })
     }
 
     /// Runs a workload's instances, each on an array of its own, from its creation on.
@@ -470,11 +473,12 @@ impl<'a> Runner<'a> {
     /// As [`Runner::course`].
     pub fn course_from_creation(&mut self, workload: &Workload) -> Result<Course, BenchError> {
         let loads = self.load(workload);
-        let counted = self.options.timing().counted;
-        let span = Span { warm: Duration::ZERO, counted, interval: interval(counted) };
         self.instances(workload, |runner, seed| {
-            runner.yard.remake()?;
-            runner.run(&loads, span, seed)
+            runner.patiently(|runner, counted| {
+                runner.yard.remake()?;
+                let warm = Duration::ZERO;
+                runner.run(&loads, Span { warm, counted, interval: interval(counted) }, seed)
+            })
         })
     }
 
@@ -509,10 +513,12 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// As [`Runner::course`].
-    pub fn loads(&self, loads: &Loads) -> Result<Instance, BenchError> {
-        let counted = self.options.timing().counted;
-        let warm = Span::of(counted).warm.max(self.warm(loads)?);
-        self.run(loads, Span { warm, counted, interval: interval(counted) }, 0)
+    pub fn loads(&mut self, loads: &Loads) -> Result<Instance, BenchError> {
+        let warm = self.warm(loads)?;
+        self.patiently(|runner, counted| {
+            let warm = Span::of(counted).warm.max(warm);
+            runner.run(loads, Span { warm, counted, interval: interval(counted) }, 0)
+        })
     }
 
     /// Runs loads once, for so long.
@@ -529,12 +535,30 @@ impl<'a> Runner<'a> {
     }
 
     /// How long it takes until loads are answered as fast as they ask: twice what a request takes.
-    fn warm(&self, loads: &Loads) -> Result<Duration, BenchError> {
-        let mut counted = self.options.timing().window;
+    fn warm(&mut self, loads: &Loads) -> Result<Duration, BenchError> {
+        let window = self.options.timing().window;
+        let run = self.patiently_from(window, |runner, counted| runner.once(loads, counted, 0))?;
+        Ok(Duration::from_nanos(2 * run.ran.tally.times().mean() as u64))
+    }
+
+    /// Runs for an instance's time, and for longer where that was not enough for a request.
+    fn patiently(
+        &mut self,
+        one: impl FnMut(&mut Self, Duration) -> Result<Instance, BenchError>,
+    ) -> Result<Instance, BenchError> {
+        self.patiently_from(self.options.timing().counted, one)
+    }
+
+    /// Runs for so long, and for twice as long again and again until each load had a request.
+    fn patiently_from(
+        &mut self,
+        mut counted: Duration,
+        mut one: impl FnMut(&mut Self, Duration) -> Result<Instance, BenchError>,
+    ) -> Result<Instance, BenchError> {
         loop {
-            let run = self.run(loads, Span { interval: counted, ..Span::of(counted) }, 0)?;
-            if run.ran.each.iter().all(|own| own.operations() > 0) || counted > LONGEST_WARM {
-                return Ok(Duration::from_nanos(2 * run.ran.tally.times().mean() as u64));
+            let run = one(self, counted)?;
+            if run.ran.has_all() || counted > LONGEST_WAIT {
+                return Ok(run);
             }
             counted *= 2;
         }
@@ -568,10 +592,9 @@ impl<'a> Runner<'a> {
             let span = Span { interval: *piece, warm: warm.max(span.warm), ..span };
             let run = self.run(loads, span, seed << 16 | pieces as u64)?;
             // Requests that take long are answered as fast as they come only some time later.
-            let is_any_late = run.ran.each.iter().any(|own| own.operations() == 0);
-            let latency = match is_any_late {
-                true => piece.as_nanos() as f64,
-                false => run.ran.tally.times().mean(),
+            let latency = match run.ran.has_all() {
+                false => piece.as_nanos() as f64,
+                true => run.ran.tally.times().mean(),
             };
             if 2.0 * latency > span.warm.as_nanos() as f64 && warms < MOST_WARMS {
                 warm = Duration::from_nanos(3 * latency as u64).max(2 * warm);
