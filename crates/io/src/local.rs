@@ -6,6 +6,7 @@
 
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
+use core::pin::pin;
 use core::task::{Poll, Waker};
 use std::collections::VecDeque;
 
@@ -36,6 +37,30 @@ pub async fn all_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     })
     .await;
     outputs.into_iter().flatten().collect()
+}
+
+/// What was done first of two things.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum First<A, B> {
+    /// The one.
+    One(A),
+    /// The other.
+    Other(B),
+}
+
+/// Waits for the first of two; the one if both are done. What is left is dropped.
+pub async fn first_of<A, B>(
+    one: impl Future<Output = A>,
+    other: impl Future<Output = B>,
+) -> First<A, B> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| {
+        if let Poll::Ready(value) = one.as_mut().poll(cx) {
+            return Poll::Ready(First::One(value));
+        }
+        other.as_mut().poll(cx).map(First::Other)
+    })
+    .await
 }
 
 /// A count of units handed out in order of asking, so that a large request is never starved.

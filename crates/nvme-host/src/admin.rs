@@ -264,6 +264,18 @@ impl Admin {
         log::access(&page).ok_or(AdminError::Refused(Status::INVALID_LOG_PAGE))
     }
 
+    /// Reads which namespaces have changed, so that the controller tells of the next change; where
+    /// it has no such page it does that anyway.
+    ///
+    /// # Errors
+    /// As [`Admin::ask`].
+    pub async fn changed_namespaces(&self) -> Result<(), AdminError> {
+        match self.log(page::CHANGED_NAMESPACES, 0, BYTES as u32).await {
+            Ok(_) | Err(AdminError::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Tells the controller that the host is there.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use crate::admin::{Admin, SHAPE};
 use crate::queue::{End, Queue, Shape};
-use crate::requests::Requests;
+use crate::requests::{Association, Requests};
 use crate::wire::{Form, Frame, Received, read_header};
 use io::Transport;
 use nvme::fabrics::{CONNECT_DATA_BYTES, Connect, ConnectData, NO_FLOW_CONTROL};
@@ -73,18 +73,25 @@ pub struct Begun<T> {
 }
 
 impl<T: Transport> Begun<T> {
-    /// The queue that it is, for these requests. It is never given more commands than it has
-    /// entries for.
-    pub fn queue(self, shape: Shape, requests: Rc<Requests>) -> Rc<Queue<T>> {
+    /// The queue that it is of an association, for these requests. It is never given more commands
+    /// than it has entries for.
+    pub fn queue(
+        self,
+        shape: Shape,
+        requests: Rc<Requests>,
+        association: Association,
+    ) -> Rc<Queue<T>> {
         let commands = shape.commands.min(self.entries - 1);
-        Queue::new(self.transport, self.form, Shape { commands, ..shape }, requests, false)
+        let shape = Shape { commands, ..shape };
+        Queue::new(self.transport, self.form, shape, requests, (association, false))
     }
 
     /// The admin queue that it is, for who asks by `admin`: no other connection ever is.
     pub fn admin_queue(self, admin: &Admin) -> Rc<Queue<T>> {
         let commands = SHAPE.commands.min(self.entries - 1);
         let shape = Shape { commands, ..SHAPE };
-        Queue::new(self.transport, self.form, shape, admin.requests(), true)
+        let own = (Association::default(), true);
+        Queue::new(self.transport, self.form, shape, admin.requests(), own)
     }
 }
 

@@ -5,9 +5,12 @@
 //! controller's which queue it is, then the host sends commands.
 //!
 //! This crate has no sockets: a queue talks through [`io::Transport`], and runs on whatever
-//! implements [`io::Env`]. Whoever makes connections gives them to [`begin`], and what comes of
-//! that to [`Queue`].
+//! implements [`io::Env`]. Connections are made by a [`Dial`], given to [`begin`()], and what comes
+//! of that to [`Queue`].
 //!
+//! - [`Subsystem`]: what cores share of a subsystem, its paths and namespaces. [`keep`] has
+//!   associations by a path, [`carry`] a core's I/O queues of them, [`oversee`] says which paths
+//!   lead to which namespaces.
 //! - [`requests`]: what a core asks of the namespaces of a subsystem, whichever connection carries
 //!   it. [`RemoteDrive`]: a namespace as a drive.
 //! - [`begin`]: how a connection begins. [`Queue`]: commands under way on it, its sender and its
@@ -25,14 +28,25 @@
 
 mod admin;
 mod begin;
+mod carrier;
+mod changed;
+mod dial;
 mod drive;
+mod keeper;
 pub mod limits;
 mod queue;
 pub mod requests;
+mod subsystem;
 mod wire;
 
 pub use admin::{Admin, AdminError, Info, PLACES_MOST};
 pub use begin::{Begin, Begun, NotBegun, begin};
+pub use carrier::carry;
+pub use dial::{Dial, NoLine};
 pub use drive::{Can, DoneTicket, ReadTicket, RemoteDrive};
+pub use keeper::{Problem, discover, keep, oversee};
 pub use queue::{End, Queue, Shape};
 pub use requests::Requests;
+pub use subsystem::{
+    HostIdentity, NamespaceInfo, Path, PathState, PathStatus, Settings, Subsystem,
+};

@@ -1,6 +1,7 @@
 //! Every limit of a connection and of what a core asks, with the relations between them.
 
 use io::drive::GATHER_MAX;
+use units::Nanos;
 
 /// Most bytes of a command's data, whatever the controller takes.
 pub const DATA_MOST: u32 = 1 << 20;
@@ -11,6 +12,8 @@ pub const SLOTS_MOST: u16 = 1 << SLOT_BITS;
 pub const SLOT_BITS: u32 = 10;
 /// Entries of a queue, where nobody says otherwise: as nvme-cli has it.
 pub const ENTRIES: u16 = 128;
+/// Paths of a subsystem at a time.
+pub const PATHS: u8 = 64;
 /// PDUs joined into one write to the transport.
 pub const BATCH: usize = 32;
 /// Slices of one such write: no PDU is begun for which there may be no room.
@@ -19,6 +22,11 @@ pub const SLICES: usize = 128;
 pub const SLICES_OF_PDU: usize = GATHER_MAX + 2;
 /// PDUs that are received before others have their turn.
 pub const RECEIVE_BATCH: usize = 32;
+/// How long a connection may bring nothing while commands are under way: less than an engine gives
+/// a drive, so that another path can be tried. It is looked [`SILENCE_LOOKS`] times meanwhile.
+pub const SILENCE: Nanos = Nanos::from_millis(8_000);
+/// As it says.
+pub const SILENCE_LOOKS: u32 = 8;
 /// How often a command is sent again that the controller could not carry out just then.
 pub const TRIES: u8 = 5;
 /// Bytes of the zeros that are written where a controller has no Write Zeroes.

@@ -19,10 +19,13 @@
 //! - The receiver alone ends slots, and only it gives parts back: when nothing more is received,
 //!   and the sender has ended.
 
-use crate::limits::{RANGE_BYTES, RECEIVE_BATCH, SLOT_BITS, SLOTS_MOST, TRIES};
-use crate::requests::{Answer, Asked, Carrier, Part, Requests, What};
+use crate::limits::{
+    RANGE_BYTES, RECEIVE_BATCH, SILENCE, SILENCE_LOOKS, SLOT_BITS, SLOTS_MOST, TRIES,
+};
+use crate::requests::{Answer, Asked, Association, Carrier, Part, Requests, What};
 use crate::wire::{Form, Frame, Pieces, Received, read_data, read_header, skip};
 use core::cell::{Cell, RefCell};
+use core::future::pending;
 use io::local::yield_now;
 use io::{Closed, DriveError, Env, Priority, Transport};
 use nvme::command::{Command, Completion, nvm};
@@ -31,7 +34,7 @@ use nvme::sgl::Sgl;
 use nvme::status::Status;
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use thiserror::Error;
 use units::Nanos;
 
@@ -53,6 +56,9 @@ pub enum End {
     /// It was ended here.
     #[error("the connection was ended")]
     Here,
+    /// Commands were under way, and nothing came for too long.
+    #[error("the controller answered no command for {} s", SILENCE.0 / 1_000_000_000)]
+    Silent,
 }
 
 impl From<Closed> for End {
@@ -201,6 +207,8 @@ pub struct Queue<T> {
     is_sending: Cell<bool>,
     has_sender: Cell<bool>,
     carrier: Carrier,
+    /// PDUs that came.
+    received: Cell<u64>,
     /// No other queue ever carries these requests.
     is_only: bool,
 }
@@ -212,10 +220,10 @@ impl<T: Transport> Queue<T> {
         form: Form,
         shape: Shape,
         requests: Rc<Requests>,
-        is_only: bool,
+        (association, is_only): (Association, bool),
     ) -> Rc<Self> {
         Rc::new(Self {
-            carrier: requests.join(),
+            carrier: requests.join(association),
             is_only,
             transport,
             form,
@@ -225,12 +233,29 @@ impl<T: Transport> Queue<T> {
             end: Cell::new(None),
             is_sending: Cell::new(false),
             has_sender: Cell::new(false),
+            received: Cell::new(0),
         })
     }
 
     /// Ends the connection: what is under way comes back.
     pub fn close(&self) {
         self.over(End::Here);
+    }
+
+    /// Ends a connection once it brings nothing for too long while commands are under way. One that
+    /// has ended is waited for in vain.
+    pub async fn end_if_silent<E: Env>(queue: Weak<Self>, env: &E) {
+        let (mut seen, mut looks) = (0, 0);
+        loop {
+            env.sleep(Nanos(SILENCE.0 / u64::from(SILENCE_LOOKS))).await;
+            let Some(queue) = queue.upgrade() else { return pending().await };
+            let received = queue.received.get();
+            let is_quiet = received == seen && queue.under_way() > 0;
+            (seen, looks) = (received, if is_quiet { looks + 1 } else { 0 });
+            if looks == SILENCE_LOOKS {
+                return queue.over(End::Silent);
+            }
+        }
     }
 
     /// Commands under way.
@@ -263,7 +288,7 @@ impl<T: Transport> Queue<T> {
         let requests = self.requests.clone();
         requests.changed().wait_until(|| (!self.has_sender.get()).then_some(())).await;
         if self.is_only {
-            self.requests.refuse(Some(DriveError::Gone));
+            self.requests.refuse(DriveError::Gone);
         }
         self.give_back();
         end
@@ -275,10 +300,13 @@ impl<T: Transport> Queue<T> {
         if self.is_sending.get() {
             return;
         }
-        let (transport, sleep) = (self.transport.clone(), env.sleep(LEAVE));
+        // The connection is gone for good once nobody has it.
+        let (transport, sleep) = (Rc::downgrade(&self.transport), env.sleep(LEAVE));
         env.spawn(Priority::First, async move {
             sleep.await;
-            transport.close();
+            if let Some(transport) = transport.upgrade() {
+                transport.close();
+            }
         });
         let head = pdu::termination(Kind::HostTermination, fatal, raw.len() as u32);
         let told = self.transport.write_all(&mut [IoSlice::new(&head), IoSlice::new(raw)]).await;
@@ -405,6 +433,7 @@ impl<T: Transport> Queue<T> {
     async fn receive_one(&self, raw: &mut Received) -> Result<(), End> {
         let most = self.shape.data_most;
         let (header, rest) = read_header(&*self.transport, self.form.digests, most, raw).await?;
+        self.received.set(self.received.get() + 1);
         if let Some(end) = self.end.get() {
             return Err(end);
         }

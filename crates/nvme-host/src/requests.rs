@@ -9,10 +9,12 @@
 //! | under way | its last part is answered → ended; its last part comes back unanswered → waiting |
 //! |           | if it reads or flushes, ended as *gone* if it is of a controller's own queue,  |
 //! |           | else held                                                                      |
-//! | held      | the controller can't carry it out any more → waiting, or ended                 |
+//! | held      | its association can't carry it out any more → waiting, or ended                |
 //! | ended     | its ticket takes the outcome → free; there is no ticket → free at once         |
 //!
 //! Invariants
+//! - A namespace's requests are taken by the paths that are the ways to it ([`Way`]), and by no
+//!   others.
 //! - Parts of a request that are under way are all on one connection: whoever took the first takes
 //!   the others, until it leaves. A request that came back in part is not handed out before all its
 //!   other parts came back or were answered.
@@ -63,6 +65,25 @@ impl What {
             Self::Flush | Self::Own(_) => u64::MAX,
         }
     }
+}
+
+/// A controller as a host has it, from its admin queue's Connect until all its connections have
+/// ended (Base, section 3.1.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Association {
+    /// The path that leads there, below [`limits::PATHS`](crate::limits::PATHS).
+    pub path: u8,
+    /// Grows from one association of a subsystem to the next.
+    pub turn: u64,
+}
+
+/// How the requests of a namespace are carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// By these paths, a bit for each. None: they wait.
+    Paths(u64),
+    /// Not at all: they end so.
+    No(DriveError),
 }
 
 /// Where a request is.
@@ -121,6 +142,8 @@ struct Entry {
     open: u32,
     /// A part came back.
     is_back: bool,
+    /// While it is held: by whom.
+    holder: Association,
     result: Result<(), DriveError>,
     answer: Answer,
     waker: Option<Waker>,
@@ -139,7 +162,10 @@ pub(crate) struct Part {
 
 /// A queue that takes parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Carrier(u64);
+pub(crate) struct Carrier {
+    number: u64,
+    association: Association,
+}
 
 /// Whose a ticket is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -156,6 +182,8 @@ struct Tables {
     waiting: VecDeque<u32>,
     /// Why nobody will carry anything.
     refused: Option<DriveError>,
+    /// The ways to namespaces, in their order; others are carried by any path.
+    ways: Vec<(u32, Way)>,
     /// How many carriers there ever were.
     carriers: u64,
 }
@@ -174,13 +202,45 @@ impl Tables {
     }
 
     /// Where the first request waits of which this queue may take a part: seldom far behind, as
-    /// each queue has begun one at most.
+    /// each queue has begun one at most, and what no path leads to is refused before long.
     fn next(&self, carrier: Carrier) -> Option<usize> {
-        let is_free = |at: &u32| {
-            let own = self.entries[*at as usize].carrier;
-            own.is_none_or(|own| own == carrier)
+        let may = |at: &u32| {
+            let entry = &self.entries[*at as usize];
+            entry.carrier.is_none_or(|own| own == carrier)
+                && match self.way(entry.asked.namespace) {
+                    Way::Paths(all) => all >> carrier.association.path & 1 == 1,
+                    Way::No(_) => false,
+                }
         };
-        self.waiting.iter().position(is_free)
+        self.waiting.iter().position(may)
+    }
+
+    fn way(&self, namespace: u32) -> Way {
+        let found = self.ways.binary_search_by_key(&namespace, |(id, _)| *id);
+        found.map_or(Way::Paths(u64::MAX), |at| self.ways[at].1)
+    }
+
+    /// Why requests of a namespace are not carried, if they are not.
+    fn refusal(&self, namespace: u32) -> Option<DriveError> {
+        self.refused.or(match self.way(namespace) {
+            Way::Paths(_) => None,
+            Way::No(error) => Some(error),
+        })
+    }
+
+    /// Ends what waits and is not carried any more.
+    fn refuse_waiting(&mut self) {
+        for at in core::mem::take(&mut self.waiting) {
+            let namespace = self.get(at).asked.namespace;
+            match self.refusal(namespace) {
+                Some(error) => {
+                    let entry = self.get(at);
+                    (entry.state, entry.result) = (State::UnderWay, Err(error));
+                    self.settle(at);
+                }
+                None => self.waiting.push_back(at),
+            }
+        }
     }
 
     fn end(&mut self, at: u32, result: Result<(), DriveError>) {
@@ -229,7 +289,8 @@ impl Tables {
 
     /// A request waits to be carried from its begin on.
     fn wait(&mut self, at: u32) {
-        if let Some(error) = self.refused {
+        let namespace = self.get(at).asked.namespace;
+        if let Some(error) = self.refusal(namespace) {
             return self.end(at, Err(error));
         }
         let entry = self.get(at);
@@ -255,6 +316,7 @@ impl Requests {
             carrier: None,
             open: 0,
             is_back: false,
+            holder: Association::default(),
             result: Ok(()),
             answer: NO_ANSWER,
             waker: None,
@@ -277,11 +339,11 @@ impl Requests {
         ticket
     }
 
-    /// A queue comes to take parts.
-    pub(crate) fn join(&self) -> Carrier {
+    /// A queue of an association comes to take parts.
+    pub(crate) fn join(&self, association: Association) -> Carrier {
         let tables = &mut *self.tables.borrow_mut();
         tables.carriers += 1;
-        Carrier(tables.carriers)
+        Carrier { number: tables.carriers, association }
     }
 
     /// A queue takes nothing any more, and has nothing under way: others may take what it left.
@@ -378,6 +440,7 @@ impl Requests {
         let entry = tables.get(part.entry);
         entry.open -= 1;
         entry.is_back = true;
+        entry.holder = entry.carrier.map(|own| own.association).unwrap_or_default();
         if entry.state == State::Waiting {
             entry.state = State::UnderWay;
             tables.waiting.retain(|at| *at != part.entry);
@@ -392,28 +455,35 @@ impl Requests {
         tables.entries.iter().filter(|entry| entry.state == State::Held).count()
     }
 
-    /// What is held can't be carried out any more by whoever had it: it waits again.
-    pub fn release(&self) {
+    /// This association, and those of its path before it, can't carry out any more what they had:
+    /// what is held for that waits again.
+    pub fn release(&self, over: Association) {
         let tables = &mut *self.tables.borrow_mut();
         for at in 0..tables.entries.len() as u32 {
-            if tables.get(at).state == State::Held {
+            let entry = tables.get(at);
+            let is_its = entry.holder.path == over.path && entry.holder.turn <= over.turn;
+            if entry.state == State::Held && is_its {
                 tables.wait(at);
             }
         }
         self.changed.notify();
     }
 
-    /// From now on requests end so, also those that wait; `None`: they are carried again. What is
-    /// under way or held stays so until it is answered, or comes back, or is released.
-    pub fn refuse(&self, error: Option<DriveError>) {
+    /// From now on requests end so, also those that wait. What is under way or held stays so until
+    /// it is answered, or comes back, or is released.
+    pub fn refuse(&self, error: DriveError) {
         let tables = &mut *self.tables.borrow_mut();
-        tables.refused = error;
-        let Some(error) = error else { return };
-        for at in core::mem::take(&mut tables.waiting) {
-            let entry = tables.get(at);
-            (entry.state, entry.result) = (State::UnderWay, Err(error));
-            tables.settle(at);
-        }
+        tables.refused = Some(error);
+        tables.refuse_waiting();
+    }
+
+    /// The ways to namespaces from now on, in ascending order. What is under way stays so.
+    pub fn set_ways(&self, ways: &[(u32, Way)]) {
+        debug_assert!(ways.is_sorted_by(|one, next| one.0 < next.0));
+        let tables = &mut *self.tables.borrow_mut();
+        ways.clone_into(&mut tables.ways);
+        tables.refuse_waiting();
+        self.changed.notify();
     }
 
     /// Looks for the outcome of a ticket's request, which it has then taken.
@@ -473,7 +543,7 @@ mod tests {
     #[test]
     fn who_has_begun_a_request_takes_all_of_it_unless_it_leaves() {
         let requests = Requests::default();
-        let (one, other) = (requests.join(), requests.join());
+        let [one, other] = [0, 1].map(|path| requests.join(Association { path, turn: 1 }));
         let ticket = requests.ask(read(8192));
         let part = requests.take(one, 4096).expect("there is one");
         assert!(!requests.has_parts(other) && requests.take(other, 4096).is_none());
@@ -493,9 +563,60 @@ mod tests {
     }
 
     #[test]
+    fn only_paths_that_lead_to_a_namespace_carry_its_requests() {
+        let requests = Requests::default();
+        let [one, other] = [0, 1].map(|path| requests.join(Association { path, turn: 1 }));
+        requests.set_ways(&[(1, Way::Paths(0b10)), (2, Way::Paths(0b01))]);
+        let ticket = requests.ask(read(512));
+        let second = requests.ask(Asked { namespace: 2, ..read(512) });
+        assert!(!requests.is_idle());
+        let part = requests.take(one, 4096).expect("there is one");
+        assert_eq!(requests.with(&part, |asked| asked.namespace), 2);
+        assert!(!requests.has_parts(one) && requests.has_parts(other));
+        // What waits is not carried; what is under way is answered.
+        requests.set_ways(&[(1, Way::No(DriveError::Gone)), (2, Way::No(DriveError::Gone))]);
+        assert!(!requests.has_parts(other));
+        requests.answered(&part, Ok(()), NO_ANSWER);
+        let waker = Waker::noop();
+        let outcome = |ticket| match requests.poll(ticket, &mut Context::from_waker(waker)) {
+            Poll::Ready(outcome) => Some(outcome.result),
+            Poll::Pending => None,
+        };
+        assert_eq!(outcome(ticket), Some(Err(DriveError::Gone)));
+        assert_eq!(outcome(second), Some(Ok(())));
+        let third = requests.ask(read(512));
+        assert_eq!(outcome(third), Some(Err(DriveError::Gone)));
+        assert!(requests.is_idle());
+    }
+
+    #[test]
+    fn what_is_held_waits_for_its_own_path() {
+        let requests = Requests::default();
+        let flush = |what| Asked { what, bytes: 512, into: None, ..read(512) };
+        let [one, other] = [3, 5].map(|path| requests.join(Association { path, turn: 7 }));
+        let tickets = [(); 2].map(|()| requests.ask(flush(What::Zeroes)));
+        for carrier in [one, other] {
+            let part = requests.take(carrier, 4096).expect("there is one");
+            requests.give_back(&part);
+            requests.leave(carrier);
+        }
+        assert_eq!(requests.held(), 2);
+        requests.release(Association { path: 3, turn: 6 });
+        requests.release(Association { path: 4, turn: 9 });
+        assert_eq!(requests.held(), 2, "others ended");
+        requests.release(Association { path: 3, turn: 7 });
+        assert_eq!(requests.held(), 1);
+        requests.refuse(DriveError::Gone);
+        assert_eq!(requests.held(), 1, "it may still be carried out");
+        requests.release(Association { path: 5, turn: 8 });
+        tickets.into_iter().for_each(|ticket| requests.drop_ticket(ticket));
+        assert!(requests.is_idle());
+    }
+
+    #[test]
     fn what_came_back_is_carried_from_its_begin() {
         let requests = Requests::default();
-        let (one, other) = (requests.join(), requests.join());
+        let [one, other] = [0, 1].map(|path| requests.join(Association { path, turn: 1 }));
         let ticket = requests.ask(read(3 * 4096));
         let parts = [(); 2].map(|()| requests.take(one, 4096).expect("there is one"));
         requests.give_back(&parts[0]);

@@ -19,7 +19,7 @@
 use crate::access::{Export, PortId};
 use crate::limits::{DISCOVERY_CONTROLLERS, DISCOVERY_KEEP_ALIVE, IO_QUEUES, KEEP_ALIVE_MOST};
 use crate::mutants::{self, Mutant};
-use nvme::identify::ControllerKind;
+use nvme::identify::{ControllerKind, event};
 use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -62,14 +62,6 @@ pub(crate) struct Notices {
     pub tell_namespaces: bool,
     /// The discovery page changed, and has to be told of.
     pub tell_discovery: bool,
-}
-
-/// Bits of the feature that configures events (Base, figure 321).
-pub(crate) mod event {
-    /// Namespace attributes.
-    pub const NAMESPACES: u32 = 1 << 8;
-    /// The discovery log page.
-    pub const DISCOVERY: u32 = 1 << 31;
 }
 
 /// A host's counts.

@@ -298,8 +298,13 @@ pub struct Fabric {
     pub ana_groups: u32,
     /// Namespaces that the page of access may list (MNAN); 0: as many as there may be at all.
     pub namespaces_most: u32,
+    /// Events that it can tell of (OAES); see [`crate::identify::event`].
+    pub events: u32,
     /// Granularity of the keep-alive timer in units of 100 ms (KAS); 0: there is none.
     pub keep_alive_units: u16,
+    /// Most milliseconds in which commands may still take effect behind the end of the association
+    /// (CQT).
+    pub quiesce_ms: u16,
     /// Most commands of a queue at a time (MAXCMD); 0: as many as it has entries.
     pub commands_most: u16,
     /// Bytes of data that a command's capsule may have, from its header on.
@@ -320,7 +325,9 @@ impl Fabric {
             ana_seconds: b[342],
             ana_groups: u32_at(b, 348),
             namespaces_most: u32_at(b, 540),
+            events: u32_at(b, 92),
             keep_alive_units: u16_at(b, 320),
+            quiesce_ms: u16_at(b, 386),
             commands_most: u16_at(b, 514),
             // Data that begins elsewhere is not put into capsules.
             capsule_data: if begin == 64 { capsule.saturating_sub(begin) } else { 0 },
@@ -478,7 +485,9 @@ mod tests {
             ana_seconds: 10,
             ana_groups: 1,
             namespaces_most: 3,
+            events: 0,
             keep_alive_units: 10,
+            quiesce_ms: 0,
             commands_most: 1024,
             capsule_data: 8192,
             is_discovery: false,
@@ -487,6 +496,10 @@ mod tests {
         assert_eq!(Fabric::decode(&b), is);
         b[1800] = 1;
         assert_eq!(Fabric::decode(&b).capsule_data, 0);
+        b[386..388].copy_from_slice(&500u16.to_le_bytes());
+        b[92..96].copy_from_slice(&crate::identify::event::ACCESS.to_le_bytes());
+        let own = Fabric::decode(&b);
+        assert_eq!((own.quiesce_ms, own.events), (500, crate::identify::event::ACCESS));
         b[1792..1796].fill(0xff);
         let _ = Fabric::decode(&b);
     }

@@ -64,6 +64,17 @@ pub enum ControllerKind {
     Discovery = 2,
 }
 
+/// Events that a controller can tell of (OAES), and that a host wants to be told of (Base, figures
+/// 275 and 321).
+pub mod event {
+    /// Namespace attributes.
+    pub const NAMESPACES: u32 = 1 << 8;
+    /// Asymmetric access.
+    pub const ACCESS: u32 = 1 << 11;
+    /// The discovery log page.
+    pub const DISCOVERY: u32 = 1 << 31;
+}
+
 /// A controller (CNS 01h; Base, figure 275).
 #[derive(Clone, Debug)]
 pub struct Controller {

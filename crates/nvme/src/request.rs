@@ -1,5 +1,5 @@
 //! What is asked of a drive: admin commands that only read, and those that set a power state or say
-//! how many queues a host uses.
+//! how many queues a host uses and what it wants to be told of.
 //!
 //! Base, section 3.3.3.1 (figure 86, common command format): opcode, namespace and dwords 10 to 15
 //! are the asker's; identifier, queue and where the data lies are those of whoever carries the
@@ -18,6 +18,8 @@ pub const EVERY_NAMESPACE: u32 = 0xffff_ffff;
 
 /// The feature that says how many queues there are (Base, figure 317).
 const NUMBER_OF_QUEUES: u32 = 0x07;
+/// The feature that says which events are told of (Base, figure 317).
+const ASYNC_EVENT_CONFIGURATION: u32 = 0x0b;
 
 /// Which way data goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,6 +105,11 @@ impl Request {
         Self::new(admin::ASYNC_EVENT_REQUEST, 0, [0, 0], Transfer::None)
     }
 
+    /// That these events are told of: a bit for each, as OAES has them (Base, section 5.27.1.8).
+    pub fn set_events(events: u32) -> Self {
+        Self::new(admin::SET_FEATURES, 0, [ASYNC_EVENT_CONFIGURATION, events], Transfer::None)
+    }
+
     /// How the drive is: [`crate::smart::Smart`] (Base, section 5.16). The event that told of a
     /// warning, if one did, is over with that: the drive may tell of the next.
     pub fn smart_log() -> Self {
@@ -153,6 +160,7 @@ mod tests {
             (Request::set_queues(4), 0x09, 0, [7, 0x0003_0003], 0),
             (Request::keep_alive(), 0x18, 0, [0, 0], 0),
             (Request::event(), 0x0c, 0, [0, 0], 0),
+            (Request::set_events(0x900), 0x09, 0, [0x0b, 0x900], 0),
         ];
         for (request, opcode, namespace, first, bytes) in table {
             assert_eq!((request.opcode, request.namespace), (opcode, namespace), "{request:?}");

@@ -10,6 +10,7 @@ use nvme::pdu::{
     InitializeResponse, Kind, Transfer, flag,
 };
 use nvme::status::Status;
+use palisade_nvme_host::requests::Association;
 use palisade_nvme_host::{Can, End, NotBegun, Queue, RemoteDrive, Requests, Shape, begin};
 use parity::crc32c;
 use sim::net::{self, Weather};
@@ -147,7 +148,7 @@ impl Rig {
             let begun = begin(Rc::new(own), &how(0, ANY_CONTROLLER, digests)).await.unwrap();
             assert_eq!(begun.controller, 1);
             let requests = Rc::new(Requests::default());
-            let queue = begun.queue(SHAPE, requests.clone());
+            let queue = begun.queue(SHAPE, requests.clone(), Association::default());
             let end = Rc::new(Cell::new(None));
             let (running, told, its) = (queue.clone(), end.clone(), env.clone());
             env.spawn(Priority::First, async move { told.set(Some(running.run(&its).await)) });
@@ -178,8 +179,8 @@ impl Rig {
             assert_eq!(host.end.get(), Some(End::Wrong(fatal)));
             assert_eq!(host.queue.under_way(), 0);
             drop(ticket);
-            host.requests.refuse(Some(DriveError::Gone));
-            host.requests.release();
+            host.requests.refuse(DriveError::Gone);
+            host.requests.release(Association::default());
             assert!(host.requests.is_idle());
         });
     }

@@ -5,6 +5,7 @@ use io::local::all_of;
 use io::{Drive, DriveError, Env, Priority};
 use nvme::pdu::Digests;
 use palisade_nvme_host::End;
+use palisade_nvme_host::requests::{Association, Way};
 use sim::net::{Cut, Weather};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -56,7 +57,7 @@ async fn through(dialer: &Dialer, host: &mut Host, digests: Digests) {
         assert!(dialer.env.now().since(begun) < Nanos::from_millis(60_000), "it is not done");
         if host.queues.last().is_some_and(|last| last.end.get().is_some()) {
             dialer.again(host, Weather::default(), digests).await;
-            host.requests.release();
+            host.requests.release(Association::default());
         }
         dialer.env.sleep(Nanos::from_millis(1)).await;
     }
@@ -85,7 +86,7 @@ fn a_change_that_is_held_is_sent_by_nobody() {
         assert_eq!(host.requests.held(), 2);
         let (result, into) = drive.read(0, empty(4096)).await;
         assert!(result == Ok(()) && into[..] == fresh(0, 4096)[..], "it was not sent");
-        host.requests.release();
+        host.requests.release(Association::default());
         assert_eq!((write.await, large.await), (Ok(()), Ok(())));
         let (_, into) = drive.read(1 << 20, empty(2 << 20)).await;
         assert!(into[..] == bytes(2, 2 << 20)[..]);
@@ -106,12 +107,12 @@ fn what_nobody_will_carry_ends() {
         env.sleep(Nanos::from_millis(1)).await;
         let waiting = drive.read(0, empty(512));
         let dropped = drive.write(0, &[buffer(1, BYTES / 2)], false);
-        host.requests.refuse(Some(DriveError::Gone));
+        host.requests.set_ways(&[(3, Way::No(DriveError::Gone))]);
         assert_eq!(waiting.await.0, Err(DriveError::Gone));
         drop(dropped);
         assert_eq!(drive.flush().await, Err(DriveError::Gone));
         assert!(host.requests.is_idle(), "what nobody waits for is over, too");
-        host.requests.refuse(None);
+        host.requests.set_ways(&[]);
         dialer.again(&mut host, Weather::default(), Digests::default()).await;
         assert_eq!(drive.flush().await, Ok(()));
         host.leave(&env).await;

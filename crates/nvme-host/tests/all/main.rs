@@ -6,3 +6,4 @@ mod support;
 mod hostile;
 mod io;
 mod lost;
+mod paths;

@@ -10,6 +10,7 @@ use nvme::nqn::Nqn;
 use nvme::pdu::Digests;
 use nvme_target::access::{Export, Hosts, Port, PortId};
 use nvme_target::{Health, Product, Server, Target, Volumes, Way};
+use palisade_nvme_host::requests::Association;
 use palisade_nvme_host::{Admin, Begin, End, Info, NotBegun, Queue, RemoteDrive, Requests, begin};
 use palisade_nvme_host::{Begun, Can, limits};
 use sim::net::{self, End as Line, Weather};
@@ -28,7 +29,7 @@ const PORT: PortId = PortId(1);
 pub const BLOCK: u32 = 512;
 pub const BYTES: usize = 4 << 20;
 
-type Env = SimEnv<()>;
+pub type Env = SimEnv<()>;
 pub type Transport = Line<()>;
 
 /// One volume, on every core the same.
@@ -105,7 +106,12 @@ pub struct Host {
 
 impl Rig {
     pub fn new(seed: u64) -> Self {
-        let world = World::new(WorldConfig::new(seed));
+        Self::with_cores(seed, 1)
+    }
+
+    /// The target is on the first of so many cores.
+    pub fn with_cores(seed: u64, cores: u16) -> Self {
+        let world = World::new(WorldConfig::new(seed).with_cores(cores));
         let product = Product { model: "Palisade".into(), version: "0.1.0".into() };
         let target = Target::new(product);
         target.set_port(PORT, Port { address: None, service: 4420 });
@@ -160,7 +166,12 @@ pub struct Dialer {
 
 impl Dialer {
     pub fn dial(&self, weather: Weather) -> Transport {
-        let (own, other) = net::connect(&self.env, &self.env, weather);
+        self.dial_from(&self.env, weather)
+    }
+
+    /// From another core.
+    pub fn dial_from(&self, env: &Env, weather: Weather) -> Transport {
+        let (own, other) = net::connect(env, &self.env, weather);
         let server = self.server.clone();
         self.env.spawn(Priority::First, async move {
             let way = Way { host: "192.0.2.9".to_owned(), local: "192.0.2.1".to_owned() };
@@ -219,7 +230,7 @@ impl Dialer {
 
     async fn join(&self, host: &mut Host, weather: Weather, digests: Digests) {
         let (begun, line) = self.begin(weather, &how(1, host.controller, digests)).await.unwrap();
-        let queue = begun.queue(host.info.shape(32), host.requests.clone());
+        let queue = begun.queue(host.info.shape(32), host.requests.clone(), Association::default());
         host.queues.push(self.start(queue, line));
     }
 }

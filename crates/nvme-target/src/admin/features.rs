@@ -4,11 +4,11 @@
 //! be read only.
 
 use super::Session;
-use crate::controller::event;
 use crate::limits::{IO_QUEUES, KEEP_ALIVE_MOST};
 use crate::{Transport, Volumes};
 use io::Env;
 use nvme::command::{Command, admin};
+use nvme::identify::event;
 use nvme::status::Status;
 use std::sync::atomic::Ordering;
 

@@ -5,7 +5,6 @@
 //! others our stripe.
 
 use super::{Session, VERSION};
-use crate::controller::event;
 use crate::limits::{
     CAPSULE_DATA, CONTROLLERS, ENTRIES_MOST, EVENT_REQUESTS, KEEP_ALIVE_UNITS, NAMESPACES,
 };
@@ -13,7 +12,7 @@ use crate::volume::{ALL, Seen};
 use crate::{Transport, Volumes};
 use io::{Blocks, Env};
 use nvme::command::{COMMAND_BYTES, Command};
-use nvme::identify::{self, BYTES, ControllerKind, cns, optional};
+use nvme::identify::{self, BYTES, ControllerKind, cns, event, optional};
 use nvme::status::Status;
 use units::BAND_BYTES;
 

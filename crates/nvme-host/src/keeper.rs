@@ -1,0 +1,422 @@
+//! What keeps a path: an association with the controller there, and when it is over the next one.
+//!
+//! States of an association: connecting → beginning (the admin queue's Connect) → looking (what the
+//! controller is and has) → live, its controller asked again and again whether it is there → over:
+//! all its connections are closed, and its fence begins.
+//!
+//! Invariants
+//! - Each step has a time, and none takes a core's.
+//! - What a controller tells of is asked for before it is looked at: a change in between is told.
+
+use crate::admin::{Admin, AdminError, Info};
+use crate::begin::{Begin, NotBegun, begin};
+use crate::dial::{Dial, NoLine};
+use crate::queue::End;
+use crate::requests::Association;
+use crate::subsystem::{Found, HostIdentity, NamespaceInfo, Path, Subsystem};
+use crate::{Can, Queue};
+use core::convert::Infallible;
+use core::future::{Future, pending};
+use core::net::SocketAddr;
+use io::local::{First, first_of};
+use io::{DriveInfo, Env, Priority};
+use nvme::drive::{Fabric, Namespace};
+use nvme::fabrics::ANY_CONTROLLER;
+use nvme::identify::{event, optional};
+use nvme::log::{Access, Place};
+use nvme::nqn::{DISCOVERY, Nqn};
+use nvme::pdu::Digests;
+use nvme::request::Request;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use thiserror::Error;
+use units::Nanos;
+
+/// How long a connection may take to be made.
+pub(crate) const CONNECT: Nanos = Nanos::from_millis(3_000);
+/// How long a controller may take to begin a queue.
+pub(crate) const ANSWER: Nanos = Nanos::from_millis(5_000);
+/// How long it may take to become ready and to tell what it has.
+const LOOK: Nanos = Nanos::from_millis(30_000);
+/// Entries of an admin queue.
+const ADMIN_ENTRIES: u16 = 32;
+/// Parts of the keep-alive timeout: after one the controller is asked, and has the others to
+/// answer.
+const BEATS: u64 = 4;
+
+/// Why a path is not live.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Problem {
+    /// There is no connection.
+    #[error(transparent)]
+    NoLine(#[from] NoLine),
+    /// A queue did not begin.
+    #[error(transparent)]
+    NotBegun(#[from] NotBegun),
+    /// The controller does not tell what it has.
+    #[error(transparent)]
+    Refused(#[from] AdminError),
+    /// Not each core can have a queue.
+    #[error("the controller gives {0} I/O queues, and {1} are needed: one for each core")]
+    Queues(u16, u16),
+    /// It has no namespaces.
+    #[error("the controller is one of the discovery service")]
+    Discovery,
+    /// A step took too long.
+    #[error("the controller did not answer within {} s", .0.0 / 1_000_000_000)]
+    Slow(Nanos),
+    /// It does not say that it is there.
+    #[error("the controller did not answer Keep Alive within {} ms", .0.0 / 1_000_000)]
+    Silent(Nanos),
+    /// A connection ended.
+    #[error(transparent)]
+    Ended(#[from] End),
+    /// The path was taken away, or ended for another reason, which was told.
+    #[error("the path was taken away")]
+    Over,
+}
+
+/// What comes of it within so long.
+pub(crate) async fn in_time<E: Env, T>(
+    env: &E,
+    span: Nanos,
+    what: impl Future<Output = T>,
+) -> Result<T, Problem> {
+    match first_of(what, env.sleep(span)).await {
+        First::One(value) => Ok(value),
+        First::Other(()) => Err(Problem::Slow(span)),
+    }
+}
+
+/// The admin queue of a controller, while somebody has this.
+struct Reached<T: io::Transport> {
+    admin: Admin,
+    controller: u16,
+    queue: Rc<Queue<T>>,
+    end: Rc<Cell<Option<End>>>,
+}
+
+/// Connects an admin queue. `ended` is called when its connection is over.
+async fn reach<E: Env, D: Dial>(
+    (env, dial): (&E, &D),
+    address: SocketAddr,
+    how: &Begin,
+    ended: impl FnOnce() + 'static,
+) -> Result<Reached<D::Transport>, Problem> {
+    let transport = Rc::new(dial.dial(address, CONNECT).await?);
+    let begun = in_time(env, ANSWER, begin(transport, how)).await??;
+    let (admin, end) = (Admin::default(), Rc::new(Cell::new(None)));
+    let controller = begun.controller;
+    let queue = begun.admin_queue(&admin);
+    let (own, running, told) = (env.clone(), queue.clone(), end.clone());
+    env.spawn(Priority::First, async move {
+        told.set(Some(running.run(&own).await));
+        ended();
+    });
+    Ok(Reached { admin, controller, queue, end })
+}
+
+fn begin_admin(name: &Nqn, host: &HostIdentity, digests: Digests, keep_alive: Nanos) -> Begin {
+    Begin {
+        queue: 0,
+        entries: ADMIN_ENTRIES,
+        controller: ANY_CONTROLLER,
+        keep_alive_ms: u32::try_from(keep_alive.0 / 1_000_000).unwrap_or(u32::MAX),
+        digests,
+        host: host.nqn.clone(),
+        host_id: host.id,
+        subsystem: name.clone(),
+    }
+}
+
+/// Asks the discovery service at an address where subsystems are: its generation, and the places.
+///
+/// # Errors
+/// Why it does not tell.
+pub async fn discover<E: Env, D: Dial>(
+    env: &E,
+    dial: &D,
+    address: SocketAddr,
+    host: &HostIdentity,
+) -> Result<(u64, Vec<Place>), Problem> {
+    let name = Nqn::new(DISCOVERY).expect("a name that is possible");
+    let how = begin_admin(&name, host, Digests::default(), Nanos(0));
+    let reached = reach((env, dial), address, &how, || ()).await?;
+    let told = in_time(env, LOOK, async {
+        reached.admin.enable(env).await?;
+        reached.admin.discover().await
+    });
+    let told = told.await;
+    reached.queue.close();
+    Ok(told??)
+}
+
+/// Keeps a path until it is taken away.
+pub async fn keep<E: Env, D: Dial>(env: E, dial: D, subsystem: Arc<Subsystem>, path: Path) {
+    let keeper = Keeper { env, dial, subsystem, path };
+    let settings = keeper.subsystem.settings;
+    let mut since = keeper.env.now();
+    while let Some((association, address)) = keeper.subsystem.begins(path) {
+        let lived = keeper.associate(association, address).await;
+        let now = keeper.env.now();
+        if lived.is_some() {
+            since = now;
+        }
+        let delay = match lived {
+            // One that is lost at once is so again, perhaps.
+            Some(lived) if lived > settings.reconnect_delay => Nanos(0),
+            _ => settings.reconnect_delay,
+        };
+        let goes_on = now.since(since) < settings.controller_loss;
+        keeper.subsystem.waits(path, goes_on.then(|| now.after(delay)));
+        let wait = async {
+            match goes_on {
+                true => keeper.env.sleep(delay).await,
+                false => pending().await,
+            }
+        };
+        first_of(keeper.subsystem.removed(path), wait).await;
+    }
+    keeper.subsystem.forget(path).await;
+}
+
+/// Says by which paths namespaces are reached, until the subsystem is closed.
+pub async fn oversee<E: Env>(env: E, subsystem: Arc<Subsystem>) {
+    let mut seen = 0;
+    loop {
+        let now = env.now();
+        let next = subsystem.renew(now);
+        let until = async {
+            match next {
+                Some(next) => env.sleep(next.since(now)).await,
+                None => pending().await,
+            }
+        };
+        match first_of(subsystem.changes(seen), until).await {
+            First::One(Some(version)) => seen = version,
+            First::One(None) => return,
+            First::Other(()) => {}
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Keeper<E, D> {
+    env: E,
+    dial: D,
+    subsystem: Arc<Subsystem>,
+    path: Path,
+}
+
+impl<E: Env, D: Dial> Keeper<E, D> {
+    /// An association from its begin to its end; how long it was live, if it was.
+    async fn associate(&self, association: Association, address: SocketAddr) -> Option<Nanos> {
+        let Subsystem { name, host, settings, .. } = &*self.subsystem;
+        let how = begin_admin(name, host, settings.digests, settings.keep_alive);
+        let subsystem = self.subsystem.clone();
+        let reach =
+            reach((&self.env, &self.dial), address, &how, move || subsystem.changed.notify());
+        let mut life = Life::default();
+        match first_of(reach, self.subsystem.removed(self.path)).await {
+            First::One(Ok(reached)) => {
+                let Err(problem) = self.live(&reached, association, &mut life).await;
+                self.subsystem.ends(self.path, problem);
+                self.close(reached).await;
+            }
+            First::One(Err(problem)) => self.subsystem.ends(self.path, problem),
+            First::Other(()) => self.subsystem.ends(self.path, Problem::Over),
+        }
+        self.subsystem.closed(self.path).await;
+        let since = life.since?;
+        self.fence(association, life.fence);
+        Some(self.env.now().since(since))
+    }
+
+    /// Closes the admin queue, and waits until its connection is gone.
+    async fn close(&self, reached: Reached<D::Transport>) {
+        let Reached { queue, end, .. } = reached;
+        queue.close();
+        drop(queue);
+        self.subsystem.changed.wait_until(|| end.get()).await;
+    }
+
+    /// The fence of an association that nothing is sent to any more.
+    fn fence(&self, association: Association, span: Nanos) {
+        let (env, subsystem, path) = (self.env.clone(), self.subsystem.clone(), self.path);
+        subsystem.fences(path, association, env.now().after(span));
+        self.env.spawn(Priority::First, async move {
+            env.sleep(span).await;
+            subsystem.fenced(path, association);
+        });
+    }
+
+    /// Looks at a controller, and lives with it; ends by an error only.
+    async fn live(
+        &self,
+        reached: &Reached<D::Transport>,
+        association: Association,
+        life: &mut Life,
+    ) -> Result<Infallible, Problem> {
+        let ended = self.subsystem.changed.wait_until(|| reached.end.get());
+        let gone = first_of(ended, self.subsystem.removed(self.path));
+        let lost = first_of(gone, self.beat(&reached.admin));
+        let live = async {
+            let look = self.look(&reached.admin, reached.controller);
+            let (info, found) = in_time(&self.env, LOOK, look).await??;
+            life.fence = fence_time(self.subsystem.settings.keep_alive, &info.fabric);
+            life.since = Some(self.env.now());
+            self.subsystem.lives(self.path, found);
+            let over = self.subsystem.over(self.path, association);
+            Err(match first_of(over, self.listen(&reached.admin, &info)).await {
+                First::One(()) => Problem::Over,
+                First::Other(problem) => problem,
+            })
+        };
+        match first_of(live, lost).await {
+            First::One(ended) => ended,
+            First::Other(First::One(First::One(end))) => Err(end.into()),
+            First::Other(First::One(First::Other(()))) => Err(Problem::Over),
+            First::Other(First::Other(problem)) => Err(problem),
+        }
+    }
+
+    /// What the controller is, and what it has.
+    async fn look(&self, admin: &Admin, controller: u16) -> Result<(Info, Found), Problem> {
+        let settings = &self.subsystem.settings;
+        let info = admin.enable(&self.env).await?;
+        if info.fabric.is_discovery {
+            return Err(Problem::Discovery);
+        }
+        let given = admin.queues(settings.io_queues).await?;
+        if given < settings.io_queues {
+            return Err(Problem::Queues(given, settings.io_queues));
+        }
+        let events = wanted_events(&info);
+        if events != 0 {
+            admin.ask(Request::set_events(events)).await?;
+        }
+        let entries = settings.entries.min(u16::try_from(info.entries_most).unwrap_or(u16::MAX));
+        let namespaces = namespaces(admin, &info).await?;
+        let found = Found {
+            controller,
+            serial: info.controller.serial.clone(),
+            entries,
+            shape: info.shape(entries),
+            namespaces,
+        };
+        Ok((info, found))
+    }
+
+    /// Asks again and again whether the controller is there.
+    async fn beat(&self, admin: &Admin) -> Problem {
+        let beat = Nanos(self.subsystem.settings.keep_alive.0 / BEATS);
+        let most = Nanos(beat.0 * (BEATS - 1));
+        loop {
+            self.env.sleep(beat).await;
+            match first_of(admin.keep_alive(), self.env.sleep(most)).await {
+                First::One(Ok(())) => {}
+                First::One(Err(error)) => return error.into(),
+                First::Other(()) => return Problem::Silent(most),
+            }
+        }
+    }
+
+    /// Looks again whenever the controller tells that something has changed.
+    async fn listen(&self, admin: &Admin, info: &Info) -> Problem {
+        if wanted_events(info) == 0 {
+            return pending().await;
+        }
+        loop {
+            match admin.ask(Request::event()).await {
+                Ok(_) => {}
+                Err(AdminError::Ended) => return AdminError::Ended.into(),
+                // It tells of nothing, then.
+                Err(_) => return pending().await,
+            }
+            let found = async {
+                // Read so that it tells of the next change.
+                admin.changed_namespaces().await?;
+                namespaces(admin, info).await
+            };
+            match found.await {
+                Ok(found) => self.subsystem.finds(self.path, found),
+                Err(error) => return error.into(),
+            }
+        }
+    }
+}
+
+/// How long an association was live, and what its fence takes.
+#[derive(Default)]
+struct Life {
+    since: Option<Nanos>,
+    fence: Nanos,
+}
+
+/// Events that say when something is to be looked at again.
+fn wanted_events(info: &Info) -> u32 {
+    info.fabric.events & (event::NAMESPACES | event::ACCESS)
+}
+
+/// How long what was sent to a controller may still be carried out, behind the last byte (Base,
+/// "Communication Loss Handling"): it may have a keep-alive timeout's rest left when that byte
+/// comes, takes as long again to notice where traffic counts, and is done some time later.
+fn fence_time(keep_alive: Nanos, fabric: &Fabric) -> Nanos {
+    let unit = u64::from(fabric.keep_alive_units.max(1)) * 100_000_000;
+    let timeout = keep_alive.0.div_ceil(unit) * unit;
+    let times = if fabric.is_alive_by_traffic { 3 } else { 2 };
+    Nanos(times * timeout + u64::from(fabric.quiesce_ms) * 1_000_000)
+}
+
+/// Bytes of a namespace's blocks, if it can be a drive: has blocks, as large as those of drives are,
+/// and no metadata between them.
+fn drive_blocks(namespace: &Namespace) -> Option<u32> {
+    let is_plain = namespace.blocks > 0 && namespace.metadata_bytes == 0;
+    namespace.block_bytes().filter(|bytes| is_plain && matches!(bytes, 512 | 4096))
+}
+
+/// A controller's namespaces that can be drives, and how it comes to them.
+async fn namespaces(
+    admin: &Admin,
+    info: &Info,
+) -> Result<BTreeMap<u32, (NamespaceInfo, Access)>, AdminError> {
+    let mut all = BTreeMap::new();
+    for id in admin.namespaces().await? {
+        let (namespace, known) = match admin.namespace(id).await {
+            // It went meanwhile.
+            Err(AdminError::Refused(_)) => continue,
+            other => other?,
+        };
+        let Some(block_bytes) = drive_blocks(&namespace) else { continue };
+        let has = |bit| info.controller.optional & bit != 0;
+        let is = NamespaceInfo {
+            info: DriveInfo {
+                bytes: namespace.blocks.saturating_mul(u64::from(block_bytes)),
+                block_bytes,
+                volatile_cache: info.controller.write_cache,
+                inline: false,
+            },
+            known,
+            can: Can {
+                write_zeroes: has(optional::WRITE_ZEROES),
+                discard: has(optional::DATASET_MANAGEMENT)
+                    && info.fabric.capsule_data >= crate::limits::RANGE_BYTES,
+            },
+        };
+        all.insert(id, (is, Access::Optimized));
+    }
+    if info.fabric.has_ana {
+        // Those that it does not list are not there for anybody.
+        all.values_mut().for_each(|(_, access)| *access = Access::Inaccessible);
+        for group in admin.access(info).await?.1 {
+            for id in group.namespaces {
+                if let Some((_, access)) = all.get_mut(&id) {
+                    *access = group.access;
+                }
+            }
+        }
+    }
+    Ok(all)
+}

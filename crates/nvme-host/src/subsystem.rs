@@ -1,0 +1,734 @@
+//! A subsystem as all cores have it: its paths, its namespaces, and by which paths these are
+//! reached.
+//!
+//! A *path* is an address at which a controller of the subsystem answers. Its *keeper*, on one
+//! core, has an association there, and when that is over the next one. A *carrier* on each core has
+//! an I/O queue of the association there is. An *overseer* says by which paths each namespace is
+//! reached.
+//!
+//! States of a path:
+//!
+//! | state      | leaves by                                                                      |
+//! |------------|--------------------------------------------------------------------------------|
+//! | connecting | the controller is enabled, and it is known what it has and how it comes to     |
+//! |            | that → live; it failed → connecting again, some time later, or lost if that    |
+//! |            | has gone on for too long                                                       |
+//! | live       | a connection ends, the controller is silent, or the path is taken away →       |
+//! |            | closing                                                                        |
+//! | closing    | each core has closed its connection → connecting; the association's fence      |
+//! |            | begins                                                                         |
+//! | lost       | it is taken away                                                               |
+//!
+//! A *fence* ends when an association that is over can carry out nothing any more of what it was
+//! sent. By time: a controller that hears nothing for its keep-alive timeout ends the association,
+//! and is done with its commands some time later (Base, "Communication Loss Handling"; CQT).
+//!
+//! Invariants
+//! - There are I/O queues of a live association only: behind what its controller says of its
+//!   namespaces and of its ways to them.
+//! - An association begins when each core has closed what it had of the path's last one; the fence
+//!   of that one begins then, since nothing of it is sent any more.
+//! - What a controller says of a namespace changes nothing that is said of it to those who use it:
+//!   one that is of another size is reached by no path.
+//! - A path is forgotten when its fences have ended.
+
+use crate::Can;
+use crate::changed::Changed;
+use crate::keeper::Problem;
+use crate::limits::PATHS;
+use crate::queue::Shape;
+use crate::requests::{Association, Way};
+use core::future::Future;
+use core::net::SocketAddr;
+use io::{DriveError, DriveInfo};
+use nvme::drive::Identifiers;
+use nvme::log::Access;
+use nvme::nqn::Nqn;
+use nvme::pdu::Digests;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use units::Nanos;
+
+/// Who a host is. The two belong together: a subsystem may refuse one without the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostIdentity {
+    /// Its name.
+    pub nqn: Nqn,
+    /// Its identifier.
+    pub id: [u8; 16],
+}
+
+/// How paths are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// I/O queues of an association: the numbers of those that cores connect are 1 to this.
+    pub io_queues: u16,
+    /// Entries of a queue.
+    pub entries: u16,
+    /// Digests of PDUs.
+    pub digests: Digests,
+    /// The keep-alive timeout; not 0.
+    pub keep_alive: Nanos,
+    /// From a try to connect to the next.
+    pub reconnect_delay: Nanos,
+    /// How long requests wait for a path.
+    pub fast_io_fail: Nanos,
+    /// How long it is tried to connect anew.
+    pub controller_loss: Nanos,
+}
+
+/// A path of a subsystem: one that is there, or was.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Path {
+    /// Which of those that are there at a time.
+    pub(crate) number: u8,
+    /// Which of all that ever were.
+    serial: u64,
+}
+
+/// What is known of a namespace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamespaceInfo {
+    /// The drive that it is.
+    pub info: DriveInfo,
+    /// What it is known by.
+    pub known: Identifiers,
+    /// What else it can do.
+    pub can: Can,
+}
+
+/// What an association found at its controller.
+pub(crate) struct Found {
+    pub controller: u16,
+    pub serial: String,
+    /// Entries of an I/O queue, and what its commands may be like.
+    pub entries: u16,
+    pub shape: Shape,
+    pub namespaces: BTreeMap<u32, (NamespaceInfo, Access)>,
+}
+
+/// What is needed for an I/O queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub association: Association,
+    pub address: SocketAddr,
+    pub controller: u16,
+    pub entries: u16,
+    pub shape: Shape,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Connecting,
+    Live,
+    Closing,
+    Lost,
+}
+
+struct PathRecord {
+    serial: u64,
+    address: SocketAddr,
+    stage: Stage,
+    /// The association there is, or was last.
+    turn: u64,
+    controller: u16,
+    entries: u16,
+    shape: Shape,
+    /// Namespaces that the controller has.
+    access: BTreeMap<u32, Access>,
+    /// Carriers that have a connection, or make one.
+    carriers: usize,
+    /// I/O queues that are connected.
+    queues: u16,
+    /// Fences, by their associations, and when they end.
+    fences: BTreeMap<u64, Nanos>,
+    /// The association whose fence ended last.
+    fenced: u64,
+    errors: u64,
+    /// Associations that there were.
+    associations: u64,
+    problem: Option<Problem>,
+    next_try: Option<Nanos>,
+    is_removed: bool,
+}
+
+impl PathRecord {
+    fn state(&self) -> PathState {
+        match self.stage {
+            Stage::Live => PathState::Live,
+            Stage::Lost => PathState::Lost,
+            Stage::Closing => PathState::Fencing,
+            Stage::Connecting if !self.fences.is_empty() => PathState::Fencing,
+            Stage::Connecting => PathState::Connecting,
+        }
+    }
+
+    /// Its last association that can carry out nothing any more, as all before it.
+    fn over(&self) -> u64 {
+        self.fences.keys().next().map_or(self.fenced, |running| running - 1)
+    }
+}
+
+struct Known {
+    is: NamespaceInfo,
+    /// It is of another size, or has other blocks.
+    has_changed: bool,
+    /// Since when no path leads there.
+    unreached_since: Option<Nanos>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Grows with each change.
+    version: u64,
+    turns: u64,
+    serials: u64,
+    paths: BTreeMap<u8, PathRecord>,
+    namespaces: BTreeMap<u32, Known>,
+    /// The serial number that its controllers tell.
+    serial: String,
+    ways: Vec<(u32, Way)>,
+    is_closed: bool,
+}
+
+/// A subsystem.
+pub struct Subsystem {
+    /// Its name.
+    pub name: Nqn,
+    /// Who uses it.
+    pub host: HostIdentity,
+    /// How.
+    pub settings: Settings,
+    pub(crate) changed: Changed,
+    state: Mutex<State>,
+}
+
+/// The state of a path, as users know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathState {
+    /// Requests go by it.
+    Live,
+    /// It is being connected, or will be.
+    Connecting,
+    /// What went by it may still be carried out.
+    Fencing,
+    /// It is not tried any more.
+    Lost,
+}
+
+/// A path, as users know it.
+#[derive(Clone, Debug)]
+pub struct PathStatus {
+    /// Which.
+    pub path: Path,
+    /// Where the controller answers.
+    pub address: SocketAddr,
+    /// Its state.
+    pub state: PathState,
+    /// The controller's number in the subsystem, if it is live.
+    pub controller: Option<u16>,
+    /// How the controller comes to its namespaces, as it said last.
+    pub access: BTreeMap<u32, Access>,
+    /// I/O queues that are connected.
+    pub queues: u16,
+    /// How often an association ended or could not begin.
+    pub errors: u64,
+    /// Associations behind the first.
+    pub reconnects: u64,
+    /// What was wrong last.
+    pub problem: Option<Problem>,
+    /// The time until it is tried again, if it will be.
+    pub next_try: Option<Nanos>,
+}
+
+/// What a core has to do for its requests.
+pub(crate) struct News {
+    pub version: u64,
+    pub ways: Vec<(u32, Way)>,
+    pub over: Vec<Association>,
+    pub paths: Vec<Path>,
+    pub is_closed: bool,
+}
+
+impl Subsystem {
+    /// One without paths.
+    pub fn new(name: Nqn, host: HostIdentity, settings: Settings) -> Arc<Self> {
+        let (changed, state) = Default::default();
+        Arc::new(Self { name, host, settings, changed, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn change<T>(&self, how: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let value = how(&mut state);
+        state.version += 1;
+        drop(state);
+        self.changed.notify();
+        value
+    }
+
+    /// Changes what is known of a path, if it is there.
+    fn change_path<T>(&self, path: Path, how: impl FnOnce(&mut PathRecord) -> T) -> Option<T> {
+        self.change(|state| {
+            let record = state.paths.get_mut(&path.number)?;
+            (record.serial == path.serial).then(|| how(record))
+        })
+    }
+
+    fn look_at<T>(&self, path: Path, look: impl FnOnce(&PathRecord) -> T) -> Option<T> {
+        let state = self.lock();
+        let record = state.paths.get(&path.number)?;
+        (record.serial == path.serial).then(|| look(record))
+    }
+
+    /// Adds a path, which a keeper has to look after. The one there is at that address; `None`:
+    /// there are too many.
+    pub fn add(&self, address: SocketAddr) -> Option<(Path, bool)> {
+        self.change(|state| {
+            let there = state.paths.iter().find(|(_, own)| own.address == address);
+            if let Some((number, own)) = there.filter(|(_, own)| !own.is_removed) {
+                return Some((Path { number: *number, serial: own.serial }, false));
+            }
+            let number = (0..PATHS).find(|number| !state.paths.contains_key(number))?;
+            state.serials += 1;
+            state.paths.insert(number, PathRecord::new(state.serials, address));
+            Some((Path { number, serial: state.serials }, true))
+        })
+    }
+
+    /// Takes a path away: its keeper ends what it has there, and forgets it.
+    pub fn remove(&self, path: Path) {
+        self.change_path(path, |record| record.is_removed = true);
+    }
+
+    /// Takes all paths away, and ends all that is asked once nobody can carry it out any more.
+    pub fn close(&self) {
+        self.change(|state| {
+            state.paths.values_mut().for_each(|record| record.is_removed = true);
+            state.is_closed = true;
+        });
+    }
+
+    /// Waits until a path is forgotten.
+    pub fn forgotten(&self, path: Path) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || self.look_at(path, |_| ()).is_none().then_some(()))
+    }
+
+    /// Waits until a path is live, or could not be made so: then why. Nothing if it was taken away.
+    pub fn tried(&self, path: Path) -> impl Future<Output = Option<Problem>> {
+        self.changed.wait_until(move || {
+            let tried = self.look_at(path, |record| match record.stage {
+                Stage::Live => Some(None),
+                _ => record.problem.clone().map(Some),
+            });
+            tried.unwrap_or(Some(None))
+        })
+    }
+
+    /// Its paths.
+    pub fn paths(&self, now: Nanos) -> Vec<PathStatus> {
+        let state = self.lock();
+        state.paths.iter().map(|(number, record)| record.status(*number, now)).collect()
+    }
+
+    /// The serial number that its controllers tell; empty as long as none has.
+    pub fn serial(&self) -> String {
+        self.lock().serial.clone()
+    }
+
+    /// Its namespaces, as far as they are known.
+    pub fn namespaces(&self) -> BTreeMap<u32, NamespaceInfo> {
+        self.lock().namespaces.iter().map(|(id, known)| (*id, known.is.clone())).collect()
+    }
+
+    // For keepers.
+
+    /// The next association of a path begins. `None`: the path is taken away.
+    pub(crate) fn begins(&self, path: Path) -> Option<(Association, SocketAddr)> {
+        self.change(|state| {
+            state.turns += 1;
+            let turn = state.turns;
+            let record = state.paths.get_mut(&path.number)?;
+            if record.serial != path.serial || record.is_removed {
+                return None;
+            }
+            record.turn = turn;
+            record.next_try = None;
+            Some((Association { path: path.number, turn }, record.address))
+        })
+    }
+
+    /// A path is live, with what was found.
+    pub(crate) fn lives(&self, path: Path, found: Found) {
+        self.change(|state| {
+            state.serial.clone_from(&found.serial);
+            let access = state.meet(found.namespaces);
+            let Some(record) = state.paths.get_mut(&path.number) else { return };
+            record.stage = Stage::Live;
+            (record.controller, record.shape) = (found.controller, found.shape);
+            record.entries = found.entries;
+            record.access = access;
+            record.associations += 1;
+            record.problem = None;
+        });
+    }
+
+    /// The controller of a live path has told anew what it has.
+    pub(crate) fn finds(&self, path: Path, found: BTreeMap<u32, (NamespaceInfo, Access)>) {
+        self.change(|state| {
+            let access = state.meet(found);
+            if let Some(record) = state.paths.get_mut(&path.number) {
+                record.access = access;
+            }
+        });
+    }
+
+    /// The association of a path is over, or could not begin: carriers close what they have.
+    pub(crate) fn ends(&self, path: Path, problem: Problem) {
+        self.change_path(path, |record| record.ends(problem));
+    }
+
+    /// Waits until carriers have closed what they had of a path that is over.
+    pub(crate) fn closed(&self, path: Path) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || {
+            let carriers = self.look_at(path, |record| record.carriers);
+            (carriers.unwrap_or(0) == 0).then_some(())
+        })
+    }
+
+    /// All is closed, and the fence of that association begins.
+    pub(crate) fn fences(&self, path: Path, association: Association, until: Nanos) {
+        self.change_path(path, |record| {
+            debug_assert_eq!(record.carriers, 0, "something can still be sent");
+            record.stage = Stage::Connecting;
+            record.fences.insert(association.turn, until);
+        });
+    }
+
+    /// The association can carry out nothing any more.
+    pub(crate) fn fenced(&self, path: Path, association: Association) {
+        self.change_path(path, |record| {
+            record.fences.remove(&association.turn);
+            record.fenced = record.fenced.max(association.turn);
+        });
+    }
+
+    /// It is tried again then; `None`: not any more.
+    pub(crate) fn waits(&self, path: Path, until: Option<Nanos>) {
+        self.change_path(path, |record| {
+            record.next_try = until;
+            record.stage = if until.is_some() { Stage::Connecting } else { Stage::Lost };
+        });
+    }
+
+    /// Waits until a path is taken away.
+    pub(crate) fn removed(&self, path: Path) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || {
+            let is_removed = self.look_at(path, |record| record.is_removed);
+            is_removed.unwrap_or(true).then_some(())
+        })
+    }
+
+    /// Waits until a live path is not to be so any more.
+    pub(crate) fn over(&self, path: Path, association: Association) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || {
+            let is_live = self.look_at(path, |record| {
+                record.stage == Stage::Live && record.turn == association.turn
+            });
+            (is_live != Some(true)).then_some(())
+        })
+    }
+
+    /// Waits until all fences of a path have ended, and forgets it.
+    pub(crate) async fn forget(&self, path: Path) {
+        let is_unfenced = || {
+            let fences = self.look_at(path, |record| record.fences.len());
+            (fences.unwrap_or(0) == 0).then_some(())
+        };
+        self.changed.wait_until(is_unfenced).await;
+        self.change(|state| state.paths.remove(&path.number));
+    }
+
+    // For carriers.
+
+    /// What a core has not seen yet.
+    pub(crate) fn news(&self, seen: u64) -> Option<News> {
+        let state = self.lock();
+        (state.version > seen).then(|| News {
+            version: state.version,
+            ways: state.ways.clone(),
+            over: state.paths.iter().map(|(path, own)| (*path, own.over()).into()).collect(),
+            paths: state.paths.iter().map(|(path, own)| (*path, own.serial).into()).collect(),
+            is_closed: state.is_closed,
+        })
+    }
+
+    /// Waits until a path has an association behind that one, and is a carrier of it then. `None`:
+    /// the path is gone.
+    pub(crate) fn enter(&self, path: Path, after: u64) -> impl Future<Output = Option<Terms>> {
+        self.changed.wait_until(move || {
+            let mut state = self.lock();
+            let record = state.paths.get_mut(&path.number);
+            let Some(record) = record.filter(|own| own.serial == path.serial) else {
+                return Some(None);
+            };
+            let is_new = record.stage == Stage::Live && record.turn > after && !record.is_removed;
+            is_new.then(|| {
+                record.carriers += 1;
+                Some(record.terms(path.number))
+            })
+        })
+    }
+
+    /// A carrier's queue is connected.
+    pub(crate) fn has_queue(&self, path: Path) {
+        self.change_path(path, |record| record.queues += 1);
+    }
+
+    /// A carrier has closed what it had; whether it had a queue.
+    pub(crate) fn leave(&self, path: Path, had_queue: bool, problem: Problem) {
+        self.change_path(path, |record| {
+            record.carriers -= 1;
+            record.queues -= u16::from(had_queue);
+            record.ends(problem);
+        });
+    }
+
+    // For the overseer.
+
+    /// Waits for a change behind that version; the new one, or `None` if it is closed.
+    pub(crate) fn changes(&self, seen: u64) -> impl Future<Output = Option<u64>> {
+        self.changed.wait_until(move || {
+            let state = self.lock();
+            let is_new = state.version > seen || state.is_closed;
+            is_new.then(|| (!state.is_closed).then_some(state.version))
+        })
+    }
+
+    /// Says anew by which paths namespaces are reached; when that may change by itself.
+    pub(crate) fn renew(&self, now: Nanos) -> Option<Nanos> {
+        let mut state = self.lock();
+        let (ways, next) = state.ways(now, self.settings.fast_io_fail);
+        if ways != state.ways {
+            state.ways = ways;
+            state.version += 1;
+            drop(state);
+            self.changed.notify();
+        }
+        next
+    }
+}
+
+impl From<(u8, u64)> for Association {
+    fn from((path, turn): (u8, u64)) -> Self {
+        Self { path, turn }
+    }
+}
+
+impl From<(u8, u64)> for Path {
+    fn from((number, serial): (u8, u64)) -> Self {
+        Self { number, serial }
+    }
+}
+
+impl PathRecord {
+    fn new(serial: u64, address: SocketAddr) -> Self {
+        Self {
+            serial,
+            address,
+            stage: Stage::Connecting,
+            turn: 0,
+            controller: 0,
+            entries: 0,
+            shape: Shape { commands: 0, data_most: 0, capsule_data: 0 },
+            access: BTreeMap::new(),
+            carriers: 0,
+            queues: 0,
+            fences: BTreeMap::new(),
+            fenced: 0,
+            errors: 0,
+            associations: 0,
+            problem: None,
+            next_try: None,
+            is_removed: false,
+        }
+    }
+
+    fn terms(&self, path: u8) -> Terms {
+        Terms {
+            association: (path, self.turn).into(),
+            address: self.address,
+            controller: self.controller,
+            entries: self.entries,
+            shape: self.shape,
+        }
+    }
+
+    /// The first reason of an association counts.
+    fn ends(&mut self, problem: Problem) {
+        if matches!(self.stage, Stage::Live | Stage::Connecting) {
+            self.stage = Stage::Closing;
+            self.errors += u64::from(!self.is_removed);
+            self.problem = Some(problem);
+        }
+    }
+
+    fn status(&self, number: u8, now: Nanos) -> PathStatus {
+        PathStatus {
+            path: (number, self.serial).into(),
+            address: self.address,
+            state: self.state(),
+            controller: (self.stage == Stage::Live).then_some(self.controller),
+            access: self.access.clone(),
+            queues: self.queues,
+            errors: self.errors,
+            reconnects: self.associations.saturating_sub(1),
+            problem: self.problem.clone(),
+            next_try: self.next_try.map(|at| at.since(now)),
+        }
+    }
+}
+
+impl State {
+    /// Takes up what a controller says of its namespaces: how it comes to those that are what they
+    /// were known as.
+    fn meet(&mut self, found: BTreeMap<u32, (NamespaceInfo, Access)>) -> BTreeMap<u32, Access> {
+        let mut all = BTreeMap::new();
+        for (id, (is, access)) in found {
+            let new = Known { is: is.clone(), has_changed: false, unreached_since: None };
+            let known = self.namespaces.entry(id).or_insert(new);
+            if known.is.known != is.known {
+                continue;
+            }
+            // It may have its old size again.
+            known.has_changed = known.is.info != is.info;
+            all.insert(id, access);
+        }
+        all
+    }
+
+    /// By which paths namespaces are reached, and when that may change by itself.
+    fn ways(&mut self, now: Nanos, fail: Nanos) -> (Vec<(u32, Way)>, Option<Nanos>) {
+        let live = self.paths.iter().filter(|(_, own)| own.stage == Stage::Live);
+        let live: Vec<_> = live.map(|(number, own)| (*number, &own.access)).collect();
+        let mut next: Option<Nanos> = None;
+        let mut way = |id: u32, known: &mut Known| {
+            let by = |access: Access| {
+                let is_so = |own: &BTreeMap<u32, Access>| own.get(&id) == Some(&access);
+                live.iter().filter(|(_, own)| is_so(own)).fold(0, |all, (path, _)| all | 1 << path)
+            };
+            let paths = match by(Access::Optimized) {
+                0 => by(Access::NonOptimized),
+                paths => paths,
+            };
+            if known.has_changed {
+                return Way::No(DriveError::Gone);
+            }
+            if paths != 0 {
+                known.unreached_since = None;
+                return Way::Paths(paths);
+            }
+            let until = known.unreached_since.get_or_insert(now).after(fail);
+            if until <= now {
+                return Way::No(DriveError::Gone);
+            }
+            next = Some(next.map_or(until, |next| next.min(until)));
+            Way::Paths(0)
+        };
+        let ways = self.namespaces.iter_mut().map(|(id, known)| (*id, way(*id, known))).collect();
+        (ways, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAIL: Nanos = Nanos(5_000);
+
+    fn namespace(bytes: u64, uuid: u8) -> NamespaceInfo {
+        NamespaceInfo {
+            info: DriveInfo { bytes, block_bytes: 512, volatile_cache: false, inline: false },
+            known: Identifiers { uuid: [uuid; 16], ..Identifiers::default() },
+            can: Can::default(),
+        }
+    }
+
+    /// Live paths by which one namespace is reached so.
+    fn state(accesses: &[Access]) -> State {
+        let mut state = State::default();
+        for (path, access) in (0..).zip(accesses) {
+            let mut record = PathRecord::new(1, SocketAddr::from(([192, 0, 2, path], 4420)));
+            record.stage = Stage::Live;
+            record.access = state.meet([(1, (namespace(4096, 1), *access))].into());
+            state.paths.insert(path, record);
+        }
+        state
+    }
+
+    fn way(state: &mut State, now: u64) -> (Way, Option<Nanos>) {
+        let (ways, next) = state.ways(Nanos(now), FAIL);
+        assert_eq!((ways.len(), ways[0].0), (1, 1));
+        (ways[0].1, next)
+    }
+
+    #[test]
+    fn the_best_paths_are_taken() {
+        use Access::{Change, Inaccessible, NonOptimized, Optimized, PersistentLoss};
+        for (accesses, paths) in [
+            (&[Optimized, Optimized, NonOptimized][..], 0b011),
+            (&[NonOptimized, Inaccessible, NonOptimized], 0b101),
+            (&[Inaccessible, Optimized], 0b10),
+            (&[Inaccessible, PersistentLoss, Change], 0),
+        ] {
+            let next = (paths == 0).then_some(FAIL);
+            assert_eq!(way(&mut state(accesses), 0), (Way::Paths(paths), next), "{accesses:?}");
+        }
+    }
+
+    #[test]
+    fn requests_wait_for_a_path_but_not_for_ever() {
+        let mut state = state(&[Access::Optimized]);
+        assert_eq!(way(&mut state, 100), (Way::Paths(1), None));
+        state.paths.get_mut(&0).expect("is there").ends(Problem::Over);
+        assert_eq!(way(&mut state, 1_000), (Way::Paths(0), Some(Nanos(6_000))));
+        assert_eq!(way(&mut state, 5_999), (Way::Paths(0), Some(Nanos(6_000))));
+        assert_eq!(way(&mut state, 6_000), (Way::No(DriveError::Gone), None));
+        state.paths.get_mut(&0).expect("is there").stage = Stage::Live;
+        assert_eq!(way(&mut state, 9_000), (Way::Paths(1), None));
+        state.paths.clear();
+        assert_eq!(way(&mut state, 10_000), (Way::Paths(0), Some(Nanos(15_000))));
+    }
+
+    #[test]
+    fn what_a_namespace_is_does_not_change() {
+        let mut state = state(&[Access::Optimized]);
+        let meet = |state: &mut State, is: NamespaceInfo| {
+            let access = state.meet([(1, (is, Access::Optimized))].into());
+            state.paths.get_mut(&0).expect("is there").access = access;
+            way(state, 0).0
+        };
+        assert_eq!(meet(&mut state, namespace(8192, 1)), Way::No(DriveError::Gone));
+        assert_eq!(state.namespaces[&1].is, namespace(4096, 1));
+        assert_eq!(meet(&mut state, namespace(4096, 1)), Way::Paths(1));
+        // Another that has its number.
+        assert_eq!(meet(&mut state, namespace(4096, 2)), Way::Paths(0));
+        assert_eq!(meet(&mut state, namespace(4096, 1)), Way::Paths(1));
+    }
+
+    #[test]
+    fn an_association_is_over_when_its_fence_and_those_before_it_are() {
+        let mut record = PathRecord::new(1, SocketAddr::from(([192, 0, 2, 1], 4420)));
+        assert_eq!(record.over(), 0);
+        record.fences.extend([(3, Nanos(9)), (5, Nanos(7))]);
+        assert!(record.over() < 3);
+        record.fences.remove(&5);
+        record.fenced = 5;
+        assert!(record.over() < 3, "an earlier one may still carry out what it has");
+        record.fences.remove(&3);
+        assert_eq!(record.over(), 5);
+    }
+}

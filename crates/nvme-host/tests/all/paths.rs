@@ -1,0 +1,384 @@
+//! Paths: kept alive, lost and found again, by several cores.
+
+use crate::support::{BLOCK, BYTES, Dialer, Env, HOST, Rig, SUBSYSTEM, buffer, bytes, empty, nqn};
+use core::net::SocketAddr;
+use io::{Closed, Drive, DriveError, Env as _, Priority, Transport};
+use nvme::log::Access;
+use nvme::pdu::Digests;
+use palisade_nvme_host::{
+    Dial, HostIdentity, NoLine, Path, PathState, PathStatus, Problem, RemoteDrive, Requests,
+    Settings, Subsystem, carry, keep, oversee,
+};
+use sim::net::{Cut, Weather};
+use sim::volume::Op;
+use std::cell::{Cell, RefCell};
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::sync::Arc;
+use units::{CoreId, Nanos};
+
+const CORES: u16 = 3;
+const KEEP_ALIVE: Nanos = Nanos::from_millis(1_000);
+/// Of a target whose keep-alive counts traffic.
+const FENCE: Nanos = Nanos::from_millis(3_000);
+
+fn seconds(count: u64) -> Nanos {
+    Nanos::from_millis(1_000 * count)
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 4420))
+}
+
+/// The line to the target, as all cores have it.
+#[derive(Default)]
+struct Cable {
+    /// Nobody is there.
+    is_cut: Cell<bool>,
+    /// Weathers of the next connections.
+    next: RefCell<Vec<Weather>>,
+    /// All that were ever made.
+    lines: RefCell<Vec<crate::support::Transport>>,
+}
+
+impl Cable {
+    /// From now on nothing arrives by the connections there are.
+    fn fall_silent(&self) {
+        for line in &*self.lines.borrow() {
+            let cut = Some((line.sent(), Cut::Silence));
+            line.set_weather(Weather { cut, ..Weather::default() });
+        }
+    }
+
+    /// All connections break.
+    fn break_all(&self) {
+        self.lines.borrow().iter().for_each(Transport::close);
+    }
+}
+
+#[derive(Clone)]
+struct Lines {
+    env: Env,
+    dialer: Dialer,
+    cable: Rc<Cable>,
+}
+
+/// Closed when it is dropped, as a socket is.
+struct Line(crate::support::Transport);
+
+impl Transport for Line {
+    async fn read_exact(&self, into: &mut [u8]) -> Result<(), Closed> {
+        self.0.read_exact(into).await
+    }
+    async fn write_all(&self, parts: &mut [IoSlice<'_>]) -> Result<(), Closed> {
+        self.0.write_all(parts).await
+    }
+    fn finish(&self) {
+        self.0.finish();
+    }
+    fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Dial for Lines {
+    type Transport = Line;
+
+    async fn dial(&self, to: SocketAddr, within: Nanos) -> Result<Line, NoLine> {
+        assert_eq!(to, address());
+        if self.cable.is_cut.get() {
+            self.env.sleep(within).await;
+            return Err(NoLine("nobody answers".to_owned()));
+        }
+        let weather = self.cable.next.borrow_mut().pop().unwrap_or_default();
+        let line = self.dialer.dial_from(&self.env, weather);
+        self.cable.lines.borrow_mut().push(line.clone());
+        Ok(Line(line))
+    }
+}
+
+/// What came of a write, and when.
+type Ended = (Result<(), DriveError>, Nanos);
+
+/// A host with a path to the target. Its keeper is on the first core, and so is the target.
+struct Host {
+    rig: Rig,
+    cable: Rc<Cable>,
+    subsystem: Arc<Subsystem>,
+    path: Path,
+    requests: Vec<Rc<Requests>>,
+}
+
+fn settings() -> Settings {
+    Settings {
+        io_queues: CORES,
+        entries: 32,
+        digests: Digests::default(),
+        keep_alive: KEEP_ALIVE,
+        reconnect_delay: seconds(1),
+        fast_io_fail: seconds(5),
+        controller_loss: seconds(60),
+    }
+}
+
+impl Host {
+    fn new(seed: u64, cable: Cable) -> Self {
+        Self::with(seed, cable, settings())
+    }
+
+    fn with(seed: u64, cable: Cable, settings: Settings) -> Self {
+        let (rig, cable) = (Rig::with_cores(seed, CORES), Rc::new(cable));
+        let identity = HostIdentity { nqn: nqn(HOST), id: [5; 16] };
+        let subsystem = Subsystem::new(nqn(SUBSYSTEM), identity, settings);
+        let lines = |core| {
+            let env = rig.world.env(CoreId(core));
+            Lines { env, dialer: rig.dialer(), cable: cable.clone() }
+        };
+        let requests = (0..CORES).map(|core| {
+            let lines = lines(core);
+            carry(&lines.env.clone(), &lines, &subsystem, core + 1)
+        });
+        let requests = requests.collect();
+        let (path, is_new) = subsystem.add(address()).unwrap();
+        assert!(is_new && subsystem.add(address()) == Some((path, false)));
+        let env = rig.env();
+        env.spawn(Priority::First, oversee(env.clone(), subsystem.clone()));
+        env.spawn(Priority::First, keep(env.clone(), lines(0), subsystem.clone(), path));
+        Self { rig, cable, subsystem, path, requests }
+    }
+
+    fn run(&self, core: u16, script: impl Future<Output = ()> + 'static) {
+        self.rig.world.block_on(CoreId(core), script);
+    }
+
+    /// Waits until the path is live.
+    fn connect(&self) {
+        let (subsystem, path) = (self.subsystem.clone(), self.path);
+        self.run(0, async move { assert_eq!(subsystem.tried(path).await, None) });
+    }
+
+    fn status(&self) -> PathStatus {
+        let mut all = self.subsystem.paths(self.rig.world.now());
+        assert_eq!(all.len(), 1);
+        all.remove(0)
+    }
+
+    fn wait_for(&self, state: PathState) {
+        for _ in 0..200_000 {
+            if self.status().state == state {
+                return;
+            }
+            self.rig.world.run_for(Nanos::from_millis(1));
+        }
+        panic!("it is {:?}", self.status());
+    }
+
+    /// A core's drive.
+    fn drive(&self, core: u16) -> RemoteDrive {
+        let is = self.subsystem.namespaces().remove(&3).expect("it is known");
+        assert_eq!((is.info.bytes, is.info.block_bytes), (BYTES as u64, BLOCK));
+        RemoteDrive::new(self.requests[usize::from(core)].clone(), 3, is.info, is.can)
+    }
+
+    /// Begins a write on a core: what came of it, and when.
+    fn write(&self, core: u16, at: u64, seed: u8) -> Rc<Cell<Option<Ended>>> {
+        let (drive, env) = (self.drive(core), self.rig.world.env(CoreId(core)));
+        let told = Rc::new(Cell::new(None));
+        let own = told.clone();
+        env.clone().spawn(Priority::First, async move {
+            let result = drive.write(at, &[buffer(seed, 4096)], false).await;
+            own.set(Some((result, env.now())));
+        });
+        told
+    }
+
+    /// Ends all, and looks that nothing is left.
+    fn finish(self) {
+        self.subsystem.close();
+        self.rig.world.run_for(seconds(20));
+        assert!(self.subsystem.paths(Nanos(0)).is_empty(), "{:?}", self.status());
+        assert!(self.requests.iter().all(|own| own.is_idle()));
+        self.rig.finish();
+    }
+}
+
+#[test]
+fn each_core_has_a_queue_of_its_own() {
+    let host = Host::new(1, Cable::default());
+    host.connect();
+    for core in 0..CORES {
+        let drive = host.drive(core);
+        host.run(core, async move {
+            let at = u64::from(core) << 16;
+            let write = drive.write(at, &[buffer(core as u8, 8192)], false);
+            assert_eq!(write.await, Ok(()));
+            let (result, into) = drive.read(at, empty(8192)).await;
+            assert_eq!(result, Ok(()));
+            assert!(into[..] == bytes(core as u8, 8192)[..]);
+        });
+    }
+    let status = host.status();
+    assert_eq!((status.state, status.queues, status.errors), (PathState::Live, CORES, 0));
+    assert_eq!((status.reconnects, status.problem.is_none()), (0, true));
+    assert_eq!(status.access.get(&3), Some(&Access::Optimized));
+    assert!(status.controller.is_some());
+    // It stays so, as long as it is asked.
+    host.rig.world.run_for(seconds(30));
+    assert_eq!((host.status().state, host.status().errors), (PathState::Live, 0));
+    assert_eq!(host.cable.lines.borrow().len(), 1 + usize::from(CORES));
+    host.finish();
+}
+
+/// Wherever a connection breaks, all of what was asked is done, in the end.
+#[test]
+fn what_is_asked_outlives_connections() {
+    for seed in 0..60 {
+        let cut = |after: u64| {
+            let cut = Some((after, if seed % 3 == 0 { Cut::Silence } else { Cut::Reset }));
+            Weather { cut, delay_most: Nanos::from_micros(300), ..Weather::default() }
+        };
+        // Of the admin queue, of its steps too, and of I/O queues, last first.
+        let next = (0..5).map(|n| cut(300 + 700 * seed * (n + 1))).collect();
+        let host = Host::with(
+            seed,
+            Cable { next: RefCell::new(next), ..Cable::default() },
+            Settings { fast_io_fail: seconds(100), ..settings() },
+        );
+        host.wait_for(PathState::Live);
+        let writes: Vec<_> =
+            (0..60).map(|n| host.write((n % 3) as u16, n << 12, n as u8)).collect();
+        for _ in 0..600 {
+            host.rig.world.run_for(Nanos::from_millis(100));
+            if writes.iter().all(|own| own.get().is_some()) {
+                break;
+            }
+        }
+        for (n, own) in writes.iter().enumerate() {
+            let result = own.get().map(|(result, _)| result);
+            assert_eq!(result, Some(Ok(())), "seed {seed}: write {n}, {:?}", host.status());
+            let found = host.rig.volume.bytes_at(n << 12, 4096);
+            assert!(found == bytes(n as u8, 4096), "seed {seed}: write {n}");
+        }
+        host.finish();
+    }
+}
+
+/// What changes something is not sent again, nor called over, before the one it was sent to can't
+/// do it any more; a read is sent again at once.
+#[test]
+fn only_changes_wait_for_the_fence() {
+    let host = Host::new(3, Cable::default());
+    host.connect();
+    // One that was lost at once is not tried again at once.
+    host.rig.world.run_for(seconds(2));
+    // The target takes the write, and takes its time.
+    host.rig.volume.hold(Some(4096));
+    let write = host.write(1, 4096, 7);
+    host.rig.world.run_for(Nanos::from_millis(10));
+    assert_eq!(write.get(), None);
+    let broken = host.rig.world.now();
+    host.cable.break_all();
+    host.rig.world.run_for(Nanos::from_millis(10));
+    // It does the write nevertheless, and begins with the host anew.
+    host.rig.volume.hold(None);
+    let drive = host.drive(1);
+    host.run(1, async move {
+        let (result, _) = drive.read(1 << 20, empty(4096)).await;
+        assert_eq!(result, Ok(()));
+    });
+    // By a new association.
+    let status = host.status();
+    assert_eq!((status.state, status.reconnects, status.errors), (PathState::Live, 1, 1));
+    assert!(host.rig.world.now().since(broken) < seconds(1));
+    let times = || host.rig.volume.log().iter().filter(|op| is_write(op, 4096)).count();
+    assert_eq!(times(), 1);
+    while host.rig.world.now().since(broken) < FENCE {
+        assert_eq!((write.get(), times()), (None, 0));
+        host.rig.world.run_for(Nanos::from_millis(50));
+    }
+    host.rig.world.run_for(Nanos::from_millis(500));
+    let (result, at) = write.get().expect("it is done");
+    assert_eq!((result, times()), (Ok(()), 1));
+    assert!(at.since(broken) >= FENCE, "{at:?} {broken:?}");
+    host.finish();
+}
+
+fn is_write(op: &Op, at: u64) -> bool {
+    matches!(op, Op::Write(offset, ..) if *offset == at)
+}
+
+#[test]
+fn a_silent_controller_is_noticed() {
+    let host = Host::new(4, Cable::default());
+    host.connect();
+    let (silent, write) = (host.rig.world.now(), host.write(2, 0, 1));
+    host.cable.fall_silent();
+    host.cable.is_cut.set(true);
+    host.wait_for(PathState::Fencing);
+    let noticed = host.rig.world.now();
+    assert!(noticed.since(silent) <= KEEP_ALIVE.after(Nanos::from_millis(5)), "{noticed:?}");
+    assert!(matches!(host.status().problem, Some(Problem::Silent(_))), "{:?}", host.status());
+    host.wait_for(PathState::Connecting);
+    assert!(host.rig.world.now().since(noticed) >= FENCE);
+    // Whoever waits is told before long; what may have been carried out, not before it can't be.
+    assert_eq!(write.get(), None);
+    host.rig.world.run_for(seconds(5));
+    let (result, at) = write.get().expect("it is told");
+    assert_eq!(result, Err(DriveError::Gone));
+    assert!(at.since(noticed) >= settings().fast_io_fail, "{at:?}");
+    let status = host.status();
+    assert!(matches!(status.problem, Some(Problem::NoLine(_))), "{status:?}");
+    // It comes back by itself.
+    host.cable.is_cut.set(false);
+    host.wait_for(PathState::Live);
+    let drive = host.drive(2);
+    host.run(2, async move {
+        assert_eq!(drive.write(0, &[buffer(9, 4096)], false).await, Ok(()));
+    });
+    host.finish();
+}
+
+#[test]
+fn a_path_that_is_gone_for_too_long_is_lost() {
+    let host = Host::new(5, Cable::default());
+    host.connect();
+    host.cable.is_cut.set(true);
+    host.cable.break_all();
+    host.rig.world.run_for(seconds(30));
+    let status = host.status();
+    assert_eq!(status.state, PathState::Connecting);
+    assert!(status.errors > 5, "{status:?}");
+    assert!(status.next_try.is_none_or(|next| next <= settings().reconnect_delay), "{status:?}");
+    host.wait_for(PathState::Lost);
+    let errors = host.status().errors;
+    assert_eq!(host.status().next_try, None);
+    host.cable.is_cut.set(false);
+    host.rig.world.run_for(seconds(30));
+    assert_eq!((host.status().state, host.status().errors), (PathState::Lost, errors));
+    host.finish();
+}
+
+#[test]
+fn a_path_that_never_was_says_why() {
+    let host = Host::with(6, Cable::default(), Settings { io_queues: 60_000, ..settings() });
+    let (subsystem, path) = (host.subsystem.clone(), host.path);
+    host.run(0, async move {
+        let problem = subsystem.tried(path).await;
+        assert!(matches!(problem, Some(Problem::Queues(_, 60_000))), "{problem:?}");
+    });
+    // Taken away, it is forgotten at once: there is nothing to fence.
+    let (subsystem, path) = (host.subsystem.clone(), host.path);
+    subsystem.remove(path);
+    let begun = host.rig.world.now();
+    host.run(0, async move { subsystem.forgotten(path).await });
+    assert!(host.rig.world.now().since(begun) < Nanos::from_millis(100));
+    let subsystem = host.subsystem.clone();
+    assert!(subsystem.paths(Nanos(0)).is_empty());
+    host.finish();
+}
