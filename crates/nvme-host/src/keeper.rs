@@ -370,8 +370,8 @@ fn fence_time(keep_alive: Nanos, fabric: &Fabric) -> Nanos {
     Nanos(times * timeout + u64::from(fabric.quiesce_ms) * 1_000_000)
 }
 
-/// Bytes of a namespace's blocks, if it can be a drive: has blocks, as large as those of drives are,
-/// and no metadata between them.
+/// Bytes of a namespace's blocks, if it can be a drive: has blocks as large as those of drives, and
+/// no metadata between them.
 fn drive_blocks(namespace: &Namespace) -> Option<u32> {
     let is_plain = namespace.blocks > 0 && namespace.metadata_bytes == 0;
     namespace.block_bytes().filter(|bytes| is_plain && matches!(bytes, 512 | 4096))
