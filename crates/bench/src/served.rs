@@ -5,12 +5,11 @@
 
 use crate::error::BenchError;
 use crate::rig::{Env, Rig};
-use control::stream::{NBD_AHEAD, Stream};
 use engine::array::message::ArrayId;
 use engine::{Core, Volume};
 use io::{Env as _, Priority};
 use nbd::{ConnectionMemory, Exports, Fence, Link, MemorySize};
-use runtime::{Line, Listener, Socket};
+use runtime::{Line, Listener, Socket, Stream};
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -79,7 +78,7 @@ pub fn serve(rig: &Rig, array: ArrayId, volumes: &[Uuid]) -> Result<Vec<SocketAd
                     let Ok(socket) = Socket::from_fd(own.reactor(), fd) else { continue };
                     let (core, volumes) = (core.clone(), volumes.clone());
                     let served = Served { core, array, volumes, line: socket.line() };
-                    let stream = Rc::new(Stream::new(socket, NBD_AHEAD));
+                    let stream = Rc::new(Stream::new(socket, nbd::limits::AHEAD));
                     let serving =
                         nbd::serve_connection(own.clone(), stream, served, memory.clone());
                     own.spawn(Priority::First, async move {

@@ -15,7 +15,7 @@ use crate::counters::{Arrival, OnCore};
 use crate::data::{Core, CoreEnv};
 use crate::lock::lock;
 use crate::nvme::VolumeKey;
-use crate::stream::{NBD_AHEAD, Stream};
+
 use core::cell::RefCell;
 use engine::Volume;
 use engine::array::message::ArrayId;
@@ -23,7 +23,7 @@ use front::Counted;
 use io::{Env, Priority, Reach};
 use nbd::{ConnectionMemory, EndReason, Exports, Fence, Link, Transport};
 use nvme_target::Way;
-use runtime::{Line, Socket};
+use runtime::{Line, Socket, Stream};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -189,7 +189,7 @@ impl Connections {
         // A connection that can't be taken over is closed; the client sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
         let line = socket.line();
-        let stream = Rc::new(Stream::new(socket.clone(), NBD_AHEAD));
+        let stream = Rc::new(Stream::new(socket.clone(), nbd::limits::AHEAD));
         let open = Rc::new(Open {
             stream: stream.clone(),
             line,

@@ -113,7 +113,6 @@ mod starting;
 pub mod state;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod stranger;
-pub mod stream;
 mod tasks;
 mod telemetry;
 mod usage;

@@ -3,14 +3,14 @@
 use crate::counters::OnCore;
 use crate::data::{Core, CoreEnv};
 use crate::lock::lock;
-use crate::stream::{NVME_AHEAD, Stream};
+
 use engine::Volume;
 use engine::array::message::ArrayId;
 use engine::array::view::SlotState;
 use front::Counted;
 use io::{Env, Priority, Reach};
 use nvme_target::{EndReason, Health, PortId, Volumes, Way};
-use runtime::Socket;
+use runtime::{Socket, Stream};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -117,7 +117,7 @@ impl Server {
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, port: PortId, way: Way) {
         // A connection that can't be taken over is closed; the host sees that.
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { return };
-        let stream = Rc::new(Stream::new(socket, NVME_AHEAD));
+        let stream = Rc::new(Stream::new(socket, nvme_target::limits::AHEAD));
         let me = self.clone();
         env.spawn(Priority::First, async move {
             let end = me.inner.serve(stream, port, &way).await;

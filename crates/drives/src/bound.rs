@@ -1,6 +1,6 @@
 //! One core's handle to a drive.
 
-use crate::counts::Registered;
+use crate::counts::{CoreCounts, Registered};
 use crate::faulty::BoundFaulty;
 use crate::file::{Asked, FileDrive, ZeroBy};
 use crate::memory::MemoryDrive;
@@ -9,6 +9,7 @@ use crate::shared::{Kind, SharedDrive, write_memory};
 use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use io::drive::GATHER_MAX;
 use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
+use nvme_host::RemoteDrive;
 use runtime::{Descriptor, Reactor, ZeroMode};
 use std::fs::File;
 use std::rc::Rc;
@@ -35,6 +36,7 @@ enum How {
     Kernel(Box<Kernel>),
     Memory(Arc<MemoryDrive>, Registered),
     Paced(Arc<PacedDrive>, Offset, Registered),
+    Remote(RemoteDrive, Registered),
     Faulty(BoundFaulty),
 }
 
@@ -109,7 +111,7 @@ const fn write_asks(fua: bool, cached: bool, volatile_cache: bool) -> Asked {
     if cached || (fua && volatile_cache) { Asked::Sync } else { Asked::Change }
 }
 
-/// A request through the reactor, to its drive and by its core's clock.
+/// A request that is not over when it was asked for, to its drive and by its core's clock.
 pub(crate) struct Begun {
     drive: BoundDrive,
     at: Nanos,
@@ -123,12 +125,12 @@ impl Begun {
 
     /// It was a read, and was done.
     pub(crate) fn read_done(&self) {
-        self.drive.behind_reactor().counted.counts.read_done(self.time());
+        self.drive.counts().read_done(self.time());
     }
 
     /// It was a write, and was done.
     pub(crate) fn write_done(&self) {
-        self.drive.behind_reactor().counted.counts.write_done(self.time());
+        self.drive.counts().write_done(self.time());
     }
 
     fn time(&self) -> Nanos {
@@ -147,6 +149,7 @@ impl BoundDrive {
             Kind::Paced(paced, counts) => {
                 How::Paced(paced.clone(), Offset::of(reactor), counts.register())
             }
+            Kind::Remote(remote, counts) => How::Remote(remote.bind(), counts.register()),
             Kind::Faulty(faulty) => How::Faulty(BoundFaulty::new(faulty, reactor)),
         };
         Self(Rc::new(Bound { info: shared.info().clone(), reactor: reactor.clone(), how }))
@@ -156,6 +159,15 @@ impl BoundDrive {
         match &self.0.how {
             How::Kernel(kernel) => kernel,
             _ => unreachable!("the reactor has no requests of others"),
+        }
+    }
+
+    /// Where requests are counted that are not over when they were asked for.
+    fn counts(&self) -> &CoreCounts {
+        match &self.0.how {
+            How::Kernel(kernel) => &kernel.counted.counts,
+            How::Remote(_, counted) => &counted.counts,
+            _ => unreachable!("others' requests are counted when they are asked for"),
         }
     }
 
@@ -207,6 +219,10 @@ impl Drive for BoundDrive {
             How::Paced(paced, ahead, counted) => {
                 return paced.read((&bound.reactor, *ahead), &counted.counts, offset, into);
             }
+            How::Remote(remote, counted) => {
+                counted.counts.read(bytes);
+                return ReadTicket(Reading::Remote(remote.read(offset, into), self.begun()));
+            }
             How::Faulty(faulty) => return faulty.read(offset, into),
         };
         ReadTicket::ready(&bound.reactor, result, into)
@@ -241,6 +257,11 @@ impl Drive for BoundDrive {
             How::Paced(paced, ahead, counted) => {
                 paced.write((&bound.reactor, *ahead), &counted.counts, offset, data)
             }
+            How::Remote(remote, counted) => {
+                counted.counts.write(bytes);
+                let ticket = remote.write(offset, data, fua);
+                DoneTicket(Doing::RemoteWrite(ticket, self.begun()))
+            }
             How::Faulty(faulty) => faulty.write(offset, data, fua),
         }
     }
@@ -262,6 +283,10 @@ impl Drive for BoundDrive {
             How::Paced(paced, ahead, counted) => {
                 counted.counts.flush();
                 paced.other((&self.0.reactor, *ahead), Ok(()))
+            }
+            How::Remote(remote, counted) => {
+                counted.counts.flush();
+                DoneTicket(Doing::Remote(remote.flush()))
             }
             How::Faulty(faulty) => faulty.flush(),
         }
@@ -289,6 +314,10 @@ impl Drive for BoundDrive {
                 counted.counts.write(0);
                 paced.other((&self.0.reactor, *ahead), paced.memory.zero(offset, bytes))
             }
+            How::Remote(remote, counted) => {
+                counted.counts.write(0);
+                DoneTicket(Doing::Remote(remote.write_zeroes(offset, bytes)))
+            }
             How::Faulty(faulty) => faulty.write_zeroes(offset, bytes),
         }
     }
@@ -309,6 +338,7 @@ impl Drive for BoundDrive {
             How::Paced(paced, ahead, _) => {
                 paced.other((&self.0.reactor, *ahead), paced.memory.zero(offset, bytes))
             }
+            How::Remote(remote, _) => DoneTicket(Doing::Remote(remote.discard(offset, bytes))),
             How::Faulty(faulty) => faulty.discard(offset, bytes),
         }
     }

@@ -1,5 +1,6 @@
 //! Drive kinds: block device and file, memory, *paced*, which answers as late as a drive of a known
-//! model would, and *faulty*, which puts faults in front of another drive.
+//! model would, *remote*, behind NVMe/TCP, and *faulty*, which puts faults in front of another
+//! drive.
 //!
 //! Purpose: a [`SharedDrive`] is opened once and belongs to the process; every core binds its
 //! own handle, [`BoundDrive`], which implements [`io::Drive`].
@@ -25,6 +26,7 @@ mod memory;
 mod open;
 mod paced;
 mod ranges;
+pub mod remote;
 mod shared;
 pub mod sysfs;
 mod ticket;

@@ -7,6 +7,7 @@ use crate::file::{FileDrive, Kind as FileKind};
 use crate::memory::MemoryDrive;
 use crate::open::{self, OpenError, OpenOptions};
 use crate::paced::PacedDrive;
+use crate::remote::Remote;
 use core::fmt;
 use io::{Buf, BufMut, DriveError, DriveInfo};
 use pace::DriveState;
@@ -27,6 +28,7 @@ pub(crate) enum Kind {
     File(Arc<FileDrive>),
     Memory(Arc<MemoryDrive>, Counts),
     Paced(Arc<PacedDrive>, Counts),
+    Remote(Arc<Remote>, Counts),
     Faulty(Arc<FaultyDrive>),
 }
 
@@ -50,12 +52,18 @@ impl SharedDrive {
         Self { kind: Kind::Paced(Arc::new(drive), Counts::default()) }
     }
 
+    /// A namespace of a fabric.
+    pub(crate) fn remote(drive: Arc<Remote>) -> Self {
+        let counts = drive.counts.clone();
+        Self { kind: Kind::Remote(drive, counts) }
+    }
+
     /// The state of a paced drive; `None` for others.
     pub fn pace(&self) -> Option<&Arc<DriveState>> {
         match &self.kind {
             Kind::Paced(paced, _) => Some(&paced.pace),
             Kind::Faulty(faulty) => faulty.inner().pace(),
-            Kind::File(_) | Kind::Memory(..) => None,
+            Kind::File(_) | Kind::Memory(..) | Kind::Remote(..) => None,
         }
     }
 
@@ -71,25 +79,28 @@ impl SharedDrive {
             Kind::File(file) => &file.info,
             Kind::Memory(memory, _) => &memory.info,
             Kind::Paced(paced, _) => &paced.memory.info,
+            Kind::Remote(remote, _) => remote.info(),
             Kind::Faulty(faulty) => faulty.inner().info(),
         }
     }
 
     /// What tells this drive from others, as text that stays: a device's serial number, a
-    /// file's device and inode.
+    /// file's device and inode, a remote namespace's identifier.
     pub fn serial(&self) -> String {
         match &self.kind {
             Kind::File(file) => file.serial.clone(),
             Kind::Memory(memory, _) => format!("memory:{:p}", Arc::as_ptr(memory)),
             Kind::Paced(paced, _) => format!("paced:{:p}", Arc::as_ptr(paced)),
+            Kind::Remote(remote, _) => remote.serial.clone(),
             Kind::Faulty(faulty) => faulty.inner().serial(),
         }
     }
 
-    /// The path it was opened by; empty for memory.
+    /// The path it was opened by, a remote drive's one name; empty for memory.
     pub fn path(&self) -> &Path {
         match &self.kind {
             Kind::File(file) => &file.path,
+            Kind::Remote(remote, _) => &remote.path,
             Kind::Memory(..) | Kind::Paced(..) => Path::new(""),
             Kind::Faulty(faulty) => faulty.inner().path(),
         }
@@ -99,16 +110,17 @@ impl SharedDrive {
     pub fn is_file(&self) -> bool {
         match &self.kind {
             Kind::File(file) => file.kind == FileKind::File,
-            Kind::Memory(..) | Kind::Paced(..) => false,
+            Kind::Memory(..) | Kind::Paced(..) | Kind::Remote(..) => false,
             Kind::Faulty(faulty) => faulty.inner().is_file(),
         }
     }
 
     /// Whether requests go around the page cache: true for a file or block device that takes direct
-    /// I/O.
+    /// I/O, and for a remote drive.
     pub fn is_direct(&self) -> bool {
         match &self.kind {
             Kind::File(file) => file.buffered.is_some(),
+            Kind::Remote(..) => true,
             Kind::Memory(..) | Kind::Paced(..) => false,
             Kind::Faulty(faulty) => faulty.inner().is_direct(),
         }
@@ -119,7 +131,7 @@ impl SharedDrive {
     pub fn device(&self) -> Option<u64> {
         match &self.kind {
             Kind::File(file) => file.device(),
-            Kind::Memory(..) | Kind::Paced(..) => None,
+            Kind::Memory(..) | Kind::Paced(..) | Kind::Remote(..) => None,
             Kind::Faulty(faulty) => faulty.inner().device(),
         }
     }
@@ -130,6 +142,7 @@ impl SharedDrive {
             Kind::File(file) => Arc::strong_count(file) == 1,
             Kind::Memory(memory, _) => Arc::strong_count(memory) == 1,
             Kind::Paced(paced, _) => Arc::strong_count(paced) == 1,
+            Kind::Remote(remote, _) => Arc::strong_count(remote) == 1,
             Kind::Faulty(faulty) => Arc::strong_count(faulty) == 1,
         }
     }
@@ -138,7 +151,9 @@ impl SharedDrive {
     pub fn io_counts(&self) -> IoCounts {
         match &self.kind {
             Kind::File(file) => file.counts.sum(),
-            Kind::Memory(_, counts) | Kind::Paced(_, counts) => counts.sum(),
+            Kind::Memory(_, counts) | Kind::Paced(_, counts) | Kind::Remote(_, counts) => {
+                counts.sum()
+            }
             Kind::Faulty(faulty) => faulty.inner().io_counts(),
         }
     }
@@ -147,7 +162,9 @@ impl SharedDrive {
     pub fn io_times(&self) -> IoTimes {
         match &self.kind {
             Kind::File(file) => file.counts.times(),
-            Kind::Memory(_, counts) | Kind::Paced(_, counts) => counts.times(),
+            Kind::Memory(_, counts) | Kind::Paced(_, counts) | Kind::Remote(_, counts) => {
+                counts.times()
+            }
             Kind::Faulty(faulty) => faulty.inner().io_times(),
         }
     }
@@ -159,6 +176,7 @@ impl SharedDrive {
             Kind::File(file) => file.read_now(offset, into),
             Kind::Memory(memory, _) => memory.read(offset, into),
             Kind::Paced(paced, _) => paced.memory.read(offset, into),
+            Kind::Remote(remote, _) => remote.read_now(offset, into),
             Kind::Faulty(faulty) => faulty.read_now(offset, into),
         }
     }
@@ -171,6 +189,7 @@ impl SharedDrive {
             Kind::File(file) => file.gather_now(offset, data),
             Kind::Memory(memory, _) => write_memory(memory, offset, data),
             Kind::Paced(paced, _) => write_memory(&paced.memory, offset, data),
+            Kind::Remote(remote, _) => remote.gather_now(offset, data),
             Kind::Faulty(faulty) => faulty.inner().write_blocking(offset, data),
         }
     }
@@ -179,6 +198,7 @@ impl SharedDrive {
     pub fn flush_blocking(&self) -> Result<(), DriveError> {
         match &self.kind {
             Kind::File(file) => file.flush_now(),
+            Kind::Remote(remote, _) => remote.flush_now(),
             Kind::Memory(..) | Kind::Paced(..) => Ok(()),
             Kind::Faulty(faulty) => faulty.inner().flush_blocking(),
         }
@@ -192,6 +212,7 @@ impl SharedDrive {
             Kind::File(file) => file.zero_now(offset, bytes),
             Kind::Memory(memory, _) => memory.zero(offset, bytes),
             Kind::Paced(paced, _) => paced.memory.zero(offset, bytes),
+            Kind::Remote(remote, _) => remote.zero_now(offset, bytes),
             Kind::Faulty(faulty) => faulty.inner().zero_blocking(offset, bytes),
         }
     }

@@ -1,7 +1,8 @@
 //! Tickets of drive requests.
 //!
 //! States: *ready* (the request ran inside the call), *kernel*, *write* and *flush* (with the
-//! reactor; the times of reads and writes are taken), *pieces* (several requests, all started),
+//! reactor; the times of reads and writes are taken), *remote* (with the connections of a fabric),
+//! *pieces* (several requests, all started),
 //! *held* (by a faulty drive), *late* (done, but told later), *paced* (done, and told when a drive
 //! of its model would be). None of them cancels anything when dropped.
 
@@ -23,6 +24,7 @@ pub struct ReadTicket(pub(crate) Reading);
 pub(crate) enum Reading {
     Ready(Reactor, Option<ReadResult>),
     Kernel(runtime::ReadTicket, Begun),
+    Remote(nvme_host::ReadTicket, Begun),
     Held(Arc<Held>),
     Late(Sleep, Box<ReadTicket>),
     Paced(Sleep, Option<ReadResult>),
@@ -36,6 +38,8 @@ pub(crate) enum Doing {
     Kernel(runtime::DoneTicket, Asked),
     Write(runtime::DoneTicket, Asked, Begun),
     Flush(runtime::DoneTicket, Arc<FileDrive>),
+    Remote(nvme_host::DoneTicket),
+    RemoteWrite(nvme_host::DoneTicket, Begun),
     /// Of a change.
     Pieces(Vec<runtime::DoneTicket>, Result<(), DriveError>),
     Held(Arc<Held>),
@@ -74,6 +78,12 @@ impl Future for ReadTicket {
                 }
                 (result, into)
             }),
+            Reading::Remote(ticket, begun) => Pin::new(ticket).poll(cx).map(|(result, into)| {
+                if result.is_ok() {
+                    begun.read_done();
+                }
+                (result, into)
+            }),
             Reading::Held(held) => held
                 .poll(cx)
                 .map(|(result, into)| (result, into.expect("a held read gives its buffer back"))),
@@ -107,6 +117,13 @@ impl Future for DoneTicket {
             Doing::Flush(ticket, drive) => Pin::new(ticket).poll(cx).map(|flushed| {
                 let flushed = flushed.map_err(|Errno(errno)| error_of(Asked::Sync, errno));
                 drive.judge_flush(flushed)
+            }),
+            Doing::Remote(ticket) => Pin::new(ticket).poll(cx),
+            Doing::RemoteWrite(ticket, begun) => Pin::new(ticket).poll(cx).map(|written| {
+                if written.is_ok() {
+                    begun.write_done();
+                }
+                written
             }),
             Doing::Pieces(tickets, result) => poll_pieces(tickets, result, cx),
             Doing::Held(held) => held.poll(cx).map(|(result, _)| result),

@@ -1,5 +1,9 @@
 //! The same contract for every kind of drive, on both back ends of the runtime.
 
+#[path = "support/remote.rs"]
+#[allow(dead_code, reason = "the other program that has it uses all of it")]
+mod remote;
+
 use io::{Buf, BufMut, Drive, DriveError, Env as _, Gather, Pool, Priority};
 use palisade_drives::{Env, Faults, IoTimes, Op, OpenError, OpenOptions, SharedDrive};
 use runtime::Config;
@@ -63,6 +67,14 @@ fn on_every_drive(test: impl AsyncFn(Env<()>, SharedDrive) + Copy + 'static) {
             let drive = paced(block);
             assert!(!drive.info().inline && !drive.info().volatile_cache);
             run(config.clone(), async move |env| test(env, drive).await);
+        }
+        for (block, digests) in [(512, false), (4096, true)] {
+            let own = remote::drive(BYTES as usize, block, digests);
+            assert_eq!(own.drive.info().block_bytes, block);
+            run(config.clone(), async move |env| {
+                own.fabric.serve(&env);
+                test(env, own.drive.clone()).await;
+            });
         }
     }
 }

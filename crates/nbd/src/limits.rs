@@ -5,6 +5,9 @@
 
 use front::memory::{LARGEST, RESERVE_BYTES};
 
+/// Bytes that a connection reads ahead: headers are 28 bytes, so one call brings many.
+pub const AHEAD: usize = 16 << 10;
+
 /// Most bytes of one read or write: the maximum block size told to clients (proto.md, "Block
 /// size constraints": 32 MiB is what clients may assume without being told).
 pub const REQUEST_BYTES_MAX: u32 = 32 << 20;

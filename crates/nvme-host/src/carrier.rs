@@ -64,25 +64,27 @@ impl<E: Env, D: Dial> Core<E, D> {
         let mut last = 0;
         while let Some(terms) = self.subsystem.enter(path, last).await {
             last = terms.association.turn;
-            let (had_queue, problem) = self.carry_once(path, &terms, &requests).await;
-            self.subsystem.leave(path, had_queue, problem);
+            let mut entered = Entered { core: &self, path, has_queue: false, problem: None };
+            entered.problem = Some(self.carry_once(&mut entered, &terms, &requests).await);
         }
     }
 
-    /// Carries by one connection; whether it became a queue, and why it is over.
+    /// Carries by one connection; why it is over.
     async fn carry_once(
         &self,
-        path: Path,
+        entered: &mut Entered<'_, E, D>,
         terms: &Terms,
         requests: &Rc<Requests>,
-    ) -> (bool, Problem) {
+    ) -> Problem {
+        let path = entered.path;
         let over = || self.subsystem.over(path, terms.association);
         let begun = match first_of(self.connect(terms), over()).await {
             First::One(Ok(begun)) => begun,
-            First::One(Err(problem)) => return (false, problem),
-            First::Other(()) => return (false, Problem::Over),
+            First::One(Err(problem)) => return problem,
+            First::Other(()) => return Problem::Over,
         };
         self.subsystem.has_queue(path);
+        entered.has_queue = true;
         let queue = begun.queue(terms.shape, requests.clone(), terms.association);
         let (own, subsystem, association) =
             (Rc::downgrade(&queue), self.subsystem.clone(), terms.association);
@@ -94,7 +96,7 @@ impl<E: Env, D: Dial> Core<E, D> {
                 queue.close();
             }
         });
-        (true, Problem::Ended(queue.run(&self.env).await))
+        Problem::Ended(queue.run(&self.env).await)
     }
 
     async fn connect(&self, terms: &Terms) -> Result<crate::Begun<D::Transport>, Problem> {
@@ -111,5 +113,21 @@ impl<E: Env, D: Dial> Core<E, D> {
         };
         let transport = Rc::new(self.dial.dial(terms.address, CONNECT).await?);
         Ok(in_time(&self.env, ANSWER, begin(transport, &begin_as)).await??)
+    }
+}
+
+/// A core's part in an association. It ends with this, also where the core ends.
+struct Entered<'a, E, D> {
+    core: &'a Core<E, D>,
+    path: Path,
+    has_queue: bool,
+    /// Why it does.
+    problem: Option<Problem>,
+}
+
+impl<E, D> Drop for Entered<'_, E, D> {
+    fn drop(&mut self) {
+        let problem = self.problem.take().unwrap_or(Problem::Over);
+        self.core.subsystem.leave(self.path, self.has_queue, problem);
     }
 }

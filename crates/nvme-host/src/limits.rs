@@ -14,6 +14,8 @@ pub const SLOT_BITS: u32 = 10;
 pub const ENTRIES: u16 = 128;
 /// Paths of a subsystem at a time.
 pub const PATHS: u8 = 64;
+/// Bytes that a connection reads ahead: many completions, or the data of some small reads.
+pub const AHEAD: usize = 16 << 10;
 /// PDUs joined into one write to the transport.
 pub const BATCH: usize = 32;
 /// Slices of one such write: no PDU is begun for which there may be no room.

@@ -312,6 +312,11 @@ impl Subsystem {
         });
     }
 
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     /// Waits until a path is forgotten.
     pub fn forgotten(&self, path: Path) -> impl Future<Output = ()> {
         self.changed.wait_until(move || self.look_at(path, |_| ()).is_none().then_some(()))

@@ -24,6 +24,9 @@ pub const CONTROLLERS: u16 = 1024;
 pub const HOSTS: usize = 1024;
 /// Namespaces of a subsystem.
 pub const NAMESPACES: u32 = 1024;
+/// Bytes that a connection reads ahead: a header has 72, a small write's capsule 4 KiB and its
+/// header.
+pub const AHEAD: usize = 32 << 10;
 /// Replies joined into one write to the transport: two slices each, and one.
 pub const REPLY_BATCH: usize = 31;
 /// PDUs that a connection takes before its workers and its sender have their turn.

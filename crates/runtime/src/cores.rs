@@ -256,7 +256,12 @@ impl<M: Send + 'static, S: Bind> Handle<M, S> {
     /// stops first.
     pub fn run_on(&self, core: CoreId, call: Call<M, S>) {
         let post = self.shared.post_of(core);
-        post.calls.lock().unwrap_or_else(|e| e.into_inner()).push_back(call);
+        let mut calls = post.calls.lock().unwrap_or_else(|e| e.into_inner());
+        // Looked at under the lock: the core drops its calls once this is set.
+        if !self.shared.stop.load(Ordering::SeqCst) {
+            calls.push_back(call);
+        }
+        drop(calls);
         post.doorbell.ring();
     }
 }
@@ -377,6 +382,8 @@ fn thread_main<M: Send + 'static, S: Bind>(
     }
     main(env.clone());
     run(&env, || shared.stop.load(Ordering::SeqCst));
+    // Who waits for what comes of them hears that nothing does.
+    while shared.post_of(id).take_call().is_some() {}
     leave(&env)
 }
 
@@ -423,6 +430,26 @@ pub fn run_single_with<M: Send + 'static, S: Bind, T: 'static>(
 mod tests {
     use super::*;
     use crate::NoDrive;
+
+    /// Whoever waits for its end hears of it, though somebody still has the handle.
+    #[test]
+    fn a_call_to_a_runtime_that_has_stopped_is_dropped() {
+        let runtime = Runtime::<(), NoDrive>::start(1, false, |_| ());
+        let handle = runtime.handle();
+        let (sender, answer) = std::sync::mpsc::channel::<()>();
+        // Stopping, it may or may not come to the first.
+        for is_over in [false, true] {
+            let sender = sender.clone();
+            handle.run_on(CoreId(0), Box::new(move |_| drop(sender)));
+            if is_over {
+                break;
+            }
+            handle.shared.stop();
+        }
+        drop(sender);
+        assert!(answer.recv().is_err(), "nothing is left that could send");
+        runtime.stop();
+    }
 
     /// Also where no CPU is left over, and on a thread that is kept on one.
     #[test]

@@ -7,7 +7,7 @@
 //! - [`CoreEnv`]: one core as its tasks see it.
 //! - [`Reactor`]: I/O on files, readiness of sockets, timers; io_uring, or epoll with a small
 //!   blocking pool where io_uring is switched off (`PALISADE_IO=blocking`, or set-up fails).
-//! - [`Socket`], [`Listener`]: TCP and Unix streams.
+//! - [`Socket`], [`Listener`]: TCP and Unix streams. [`Stream`]: a socket as an [`io::Transport`].
 //! - [`CoreCounts`]: how a core spends its time.
 //! - [`say`]: what the daemon reports, whether or not anybody takes it.
 //!
@@ -31,6 +31,7 @@ mod lookout;
 mod reactor;
 mod say;
 mod socket;
+mod stream;
 mod sys;
 mod task;
 mod timer;
@@ -44,4 +45,5 @@ pub use reactor::{
 };
 pub use say::say;
 pub use socket::{Line, Listener, Socket};
+pub use stream::Stream;
 pub use sys::{is_clock_kept, peer_groups};

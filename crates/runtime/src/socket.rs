@@ -7,8 +7,13 @@
 use crate::lookout::Lookout;
 use crate::reactor::{Descriptor, Reactor};
 use crate::sys;
+use ::io::local::{First, first_of};
 use core::cell::Cell;
 use core::future::poll_fn;
+use core::time::Duration;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_linger, set_tcp_user_timeout, socket_error};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -63,6 +68,48 @@ impl Socket {
         let (fd, is_drained) = (Descriptor::socket(line.0.clone()), Rc::default());
         let lookout = Rc::new(Cell::new(reactor.lookout()));
         Ok(Self { reactor: reactor.clone(), fd, line, is_drained, lookout })
+    }
+
+    /// Connects to a TCP address, within so long, and without waiting for it in the calling thread.
+    ///
+    /// # Errors
+    /// What the kernel says; `TimedOut` if nobody has answered until then.
+    pub async fn connect(
+        reactor: &Reactor,
+        address: SocketAddr,
+        within: Nanos,
+    ) -> io::Result<Self> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let own = Self::from_fd(reactor, socket)?;
+        let ready = reactor.ready(&own.fd, libc::POLLOUT);
+        if let First::Other(()) = first_of(ready, reactor.sleep(within)).await {
+            // Else it would go on with that.
+            let _ = own.shutdown();
+            return Err(ErrorKind::TimedOut.into());
+        }
+        socket_error(own.fd.as_fd())??;
+        Ok(own)
+    }
+
+    /// For a peer that must get nothing any more once this has dropped the connection: what was not
+    /// sent then never is, and what was sent and not acknowledged within so long ends the
+    /// connection.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn sends_nothing_late(&self, unacknowledged: Nanos) -> io::Result<()> {
+        set_socket_linger(self.fd.as_fd(), Some(Duration::ZERO))?;
+        let millis = u32::try_from(unacknowledged.0 / 1_000_000).unwrap_or(u32::MAX);
+        Ok(set_tcp_user_timeout(self.fd.as_fd(), millis.max(1))?)
     }
 
     /// The connection as any thread can look at it.

@@ -40,7 +40,6 @@ const ROWS: &Rows = &[
                 "pools",
                 "reply",
                 "stall",
-                "stream",
             ],
             &["body", "certificate", "console", "room", "usage"],
             &[

@@ -11,8 +11,8 @@ const ROWS: &[&[&str]] = &[
     &["layout", "parity", "workload"],
     &["format", "parity-gpu"],
     &["engine"],
-    &["runtime", "sim", "front"],
-    &["drives", "trials", "nbd", "nvme-host", "nvme-target"],
+    &["runtime", "sim", "front", "nvme-host"],
+    &["drives", "trials", "nbd", "nvme-target"],
     &["control"],
     &["bench", "doctor"],
     &["palisade"],
@@ -34,7 +34,11 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ("console", &[], "it is files, and which path leads to which"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),
     ("runtime", &["units", "io"], "it runs any code written against `io`"),
-    ("drives", &["units", "io", "nvme", "pace", "runtime"], "a drive knows nothing of arrays"),
+    (
+        "drives",
+        &["units", "io", "nvme", "nvme-host", "pace", "runtime"],
+        "a drive knows nothing of arrays",
+    ),
 ];
 
 /// The second reader of arrays, and what it must not name: it says what docs/format.md says.

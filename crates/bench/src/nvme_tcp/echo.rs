@@ -5,7 +5,6 @@
 use super::Cpus;
 use super::client::{receive, wait};
 use crate::error::BenchError;
-use control::stream::NVME_AHEAD;
 use nvme::command::{Completion, nvm};
 use nvme::pdu::{self, Digests, Header, Kind, Transfer, flag};
 use nvme::status::Status;
@@ -52,7 +51,7 @@ impl Drop for Echo {
 fn serve(stream: &TcpStream, bytes: usize) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_nonblocking(true)?;
-    let (mut buffer, mut begun, mut rest) = (vec![0; NVME_AHEAD], 0, 0);
+    let (mut buffer, mut begun, mut rest) = (vec![0; nvme_target::limits::AHEAD], 0, 0);
     let data = vec![0x5a; bytes];
     let mut heads = Vec::new();
     while let Some(count) = receive(stream, &mut buffer[begun..])? {

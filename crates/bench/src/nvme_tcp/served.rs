@@ -3,13 +3,12 @@
 use super::client::Address;
 use crate::error::BenchError;
 use crate::rig::{Aim, Env, Rig};
-use control::stream::{NVME_AHEAD, Stream};
 use engine::array::message::ArrayId;
 use engine::{Core, Volume};
 use io::{BlockError, Blocks, Buf, BufMut, Drive as _, Env as _, Priority};
 use nvme::nqn::Nqn;
 use nvme_target::{Export, Health, Hosts, Port, PortId, Product, Server, Target, Volumes, Way};
-use runtime::{Listener, Socket};
+use runtime::{Listener, Socket, Stream};
 use std::net::TcpListener;
 use std::rc::Rc;
 use units::{CoreId, Uuid};
@@ -145,7 +144,8 @@ async fn accept(env: Env, listener: TcpListener, server: Rc<Server<Env, Stream, 
     let Ok(listener) = Listener::from_tcp(env.reactor(), listener) else { return };
     while let Ok(fd) = listener.accept_fd().await {
         let Ok(socket) = Socket::from_fd(env.reactor(), fd) else { continue };
-        let (server, stream) = (server.clone(), Rc::new(Stream::new(socket, NVME_AHEAD)));
+        let (server, stream) =
+            (server.clone(), Rc::new(Stream::new(socket, nvme_target::limits::AHEAD)));
         env.spawn(Priority::First, async move {
             server.serve(stream, PORT, &Way::default()).await;
         });

@@ -13,13 +13,13 @@
 //! later is.
 
 use crate::rig::Env;
-use control::stream::Stream;
 use core::cell::{Cell, RefCell};
 use core::future::{Future, poll_fn};
 use core::task::{Poll, Waker};
 use io::local::{Event, Semaphore};
 use io::{Buf, BufMut, Closed, Env as _, Priority, Transport};
 use runtime::Socket;
+use runtime::Stream;
 use std::io::IoSlice;
 use std::net::TcpStream;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A socket as front ends want it: one that reads ahead, so that one call brings many headers.
+//! A socket as protocols want it: one that reads ahead, so that one call brings many headers.
 //!
 //! What is longer than the bytes read ahead goes straight to where it is wanted.
 
@@ -8,17 +8,11 @@
     reason = "lengths were compared, and a stream has one reader"
 )]
 
+use crate::Socket;
 use core::cell::Cell;
 use io::{Closed, Transport};
-use runtime::Socket;
+
 use std::io::IoSlice;
-
-/// Bytes that a connection over NVMe/TCP reads ahead: a header has 72, a small write's capsule 4
-/// KiB and its header.
-pub const NVME_AHEAD: usize = 32 << 10;
-
-/// Bytes that a connection over NBD reads ahead: headers are 28 bytes, so one call brings many.
-pub const NBD_AHEAD: usize = 16 << 10;
 
 /// A socket that reads ahead.
 pub struct Stream {
