@@ -16,6 +16,7 @@
 //!   has: for moments. No drive and no path is waited for meanwhile.
 
 use crate::convert;
+use crate::fabrics::Fabrics;
 use crate::failure;
 use crate::inventory::{Found, Inventory, Known, Places};
 use crate::lock::lock;
@@ -26,6 +27,7 @@ use crate::names;
 use crate::pattern;
 use crate::plan::holds_foreign;
 use crate::probe;
+use drives::remote::is_remote;
 use drives::sysfs::ROOT as SYSFS;
 use drives::{OpenError, SharedDrive};
 use engine::manage::command::DriveRef;
@@ -139,8 +141,8 @@ impl Manager {
     /// What the configuration names now, looked up aside; `None` if that takes too long, or an
     /// earlier time is not over.
     async fn configured(&self, kind: Lookup) -> Option<Vec<Found>> {
-        let patterns = self.patterns();
-        let found = self.aside(kind, move || configured(&patterns)).await?;
+        let (patterns, fabrics) = (self.patterns(), self.data.fabrics().clone());
+        let found = self.aside(kind, move || configured(&patterns, &fabrics)).await?;
         *self.named_paths() = found.iter().map(|found| found.canonical.clone()).collect();
         Some(found)
     }
@@ -184,7 +186,12 @@ impl Manager {
     /// Looks at drives, all at once. Answers with those that can't be. With `hold` they stay open.
     async fn finish_looks(&self, begun: Vec<(String, Look)>, hold: bool) -> Vec<LookError> {
         let (paths, looks): (Vec<String>, Vec<_>) = begun.into_iter().unzip();
-        let work = looks.into_iter().map(|look| move || look.look()).collect();
+        let fabrics = self.data.fabrics().clone();
+        let look = |look: Look| {
+            let fabrics = fabrics.clone();
+            move || look.look(&move |path| (fabrics.open(path), fabrics.plate(path)))
+        };
+        let work = looks.into_iter().map(look).collect();
         let seen = look::within(look::LOOK, work).await;
         let mut inventory = self.inventory();
         let finish = |(path, seen): (&String, _)| inventory.finish(path, seen, hold).err();
@@ -262,12 +269,13 @@ impl Manager {
     /// taken. Nothing where that takes too long.
     async fn stamps(&self) -> BTreeMap<String, Option<Stamp>> {
         let paths: Vec<String> = self.inventory().iter().map(|known| known.path.clone()).collect();
+        let fabrics = self.data.fabrics().clone();
         let look = move || {
             let (sysfs, mut all) = (Path::new(SYSFS), Vec::new());
             for path in paths {
-                let (plate, stamp) = {
-                    let path = Path::new(&path);
-                    (nameplate::of(sysfs, path), nameplate::stamp(sysfs, path))
+                let (plate, stamp) = match Path::new(&path) {
+                    path if is_remote(path) => (fabrics.plate(path), None),
+                    path => (nameplate::of(sysfs, path), nameplate::stamp(sysfs, path)),
                 };
                 all.push((path, plate, stamp));
             }
@@ -346,11 +354,15 @@ impl Manager {
 
     /// The known paths of drives that a request names: as the configuration has them, if it does.
     async fn known_paths(&self, paths: &[String]) -> Result<Vec<String>, Error> {
-        let wanted = paths.to_vec();
+        let (wanted, fabrics) = (paths.to_vec(), self.data.fabrics().clone());
         let look = move || {
             let found = |path: &String| {
-                let kind = std::fs::metadata(path).map(|found| found.file_type());
-                kind.map(|kind| (kind.is_dir(), Found::at(Path::new(path))))
+                if is_remote(Path::new(path)) {
+                    return one_behind(path, &fabrics).map(|found| (false, found));
+                }
+                let not_opened = |error| Error::new(&say::DRIVE_NOT_OPENED, &[path, &error]);
+                let found = std::fs::metadata(path).map_err(not_opened)?;
+                Ok((found.is_dir(), Found::at(Path::new(path))))
             };
             wanted.iter().map(found).collect::<Vec<_>>()
         };
@@ -358,8 +370,7 @@ impl Manager {
         let found = self.aside(Lookup::Request, look).await.ok_or_else(|| not_looked_up(paths))?;
         let mut known = Vec::with_capacity(paths.len());
         for (path, found) in paths.iter().zip(found) {
-            let (is_dir, found) =
-                found.map_err(|error| Error::new(&say::DRIVE_NOT_OPENED, &[&path, &error]))?;
+            let (is_dir, found) = found?;
             let named = configured.iter().find(|named| named.canonical == found.canonical);
             if named.is_none() && is_dir {
                 return Err(Error::new(&say::NOT_A_DRIVE, &[&path]));
@@ -624,9 +635,29 @@ impl Manager {
 }
 
 /// What these patterns name now.
-fn configured(patterns: &[String]) -> Vec<Found> {
-    let paths = patterns.iter().flat_map(|pattern| pattern::expand(pattern));
-    paths.map(|path| Found::at(&path)).collect()
+fn configured(patterns: &[String], fabrics: &Fabrics) -> Vec<Found> {
+    let found = |pattern: &String| -> Vec<Found> {
+        let path = Path::new(pattern);
+        match is_remote(path) {
+            true => fabrics.expand(path).iter().map(|name| behind(name, fabrics)).collect(),
+            false => pattern::expand(pattern).iter().map(|path| Found::at(path)).collect(),
+        }
+    };
+    patterns.iter().flat_map(found).collect()
+}
+
+/// A drive behind a fabric, by its one name.
+fn behind(name: &Path, fabrics: &Fabrics) -> Found {
+    Found { plain: name.to_owned(), canonical: name.to_owned(), plate: fabrics.plate(name) }
+}
+
+/// The one drive behind a fabric that a path names.
+fn one_behind(path: &str, fabrics: &Fabrics) -> Result<Found, Error> {
+    let names = fabrics.resolve(Path::new(path))?;
+    match &names[..] {
+        [name] => Ok(behind(name, fabrics)),
+        _ => Err(Error::new(&say::NOT_ONE_DRIVE, &[&path, &names.len()])),
+    }
 }
 
 /// A drive that may be erased, and what is on it.

@@ -1,11 +1,13 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
 //! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
-//! `certificate`, `key`, `metrics`, `sysfs`, and the tables `access`, `health` and `enclosure`.
+//! `certificate`, `key`, `metrics`, `sysfs`, and the tables `access`, `health`, `enclosure` and
+//! `fabrics`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
 
 use crate::{https, pattern, state};
+use drives::remote::is_remote;
 use health::settings::Settings;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,12 +19,14 @@ use parity_gpu::Limits;
 pub use parity_gpu::Placement;
 
 pub(crate) mod enclosures;
+mod fabrics;
 mod rates;
 mod spans;
 
 /// Where the kernel shows its devices.
 pub use drives::sysfs::ROOT as SYSFS;
 pub use enclosures::{Enclosure, Module, SLOTS_MAX};
+pub use fabrics::Fabrics;
 
 /// Most data cores.
 pub const CORES_MAX: u16 = 64;
@@ -89,6 +93,9 @@ pub struct Config {
     /// Enclosures that the system can't describe.
     #[serde(default, deserialize_with = "later", rename = "enclosure")]
     pub enclosures: Vec<Enclosure>,
+    /// Drives behind NVMe over Fabrics.
+    #[serde(default, deserialize_with = "later")]
+    pub fabrics: Fabrics,
 }
 
 /// What the configuration says of drives' health and of enclosures.
@@ -196,6 +203,7 @@ impl Default for Config {
             sysfs: None,
             health: Settings::default(),
             enclosures: Vec::new(),
+            fabrics: Fabrics::default(),
         }
     }
 }
@@ -242,6 +250,7 @@ impl Config {
         }
         let tables = Tables::read(text);
         (config.health, config.enclosures) = (tables.health, tables.enclosures);
+        config.fabrics = tables.fabrics;
         Ok(config)
     }
 
@@ -250,6 +259,10 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let mut found = Vec::new();
         for pattern in &self.drives {
+            // What is behind a fabric is not looked for here.
+            if is_remote(Path::new(pattern)) {
+                continue;
+            }
             if !pattern::expand(pattern).iter().any(|path| path.exists()) {
                 found.push(format!("drives: nothing is at {pattern}"));
             }
@@ -334,11 +347,12 @@ impl core::fmt::Display for Mistake {
     }
 }
 
-/// What the tables `health` and `enclosure` say, and what is wrong in them.
+/// What the tables `health`, `enclosure` and `fabrics` say, and what is wrong in them.
 #[derive(Default)]
 struct Tables {
     health: Settings,
     enclosures: Vec<Enclosure>,
+    fabrics: Fabrics,
     wrong: Vec<spans::Wrong>,
 }
 
@@ -351,6 +365,11 @@ impl Tables {
             match key.get_ref().as_ref() {
                 "health" => tables.health = rates::read(value, &mut tables.wrong),
                 "enclosure" => tables.enclosures = enclosures::read(value, &mut tables.wrong),
+                "fabrics" => {
+                    let cores = document.get_ref().get("cores").and_then(spans::number);
+                    let cores = cores.and_then(|cores| u16::try_from(cores).ok()).unwrap_or(1);
+                    tables.fabrics = fabrics::read(value, cores, &mut tables.wrong);
+                }
                 _ => {}
             }
         }

@@ -48,9 +48,45 @@ fn everything_has_a_default() {
         sysfs: None,
         health: Settings::default(),
         enclosures: vec![],
+        fabrics: Fabrics::default(),
     };
     assert_eq!(config.sysfs(), PathBuf::from("/sys"));
     assert_eq!(Config::parse(""), Ok(config));
+}
+
+#[test]
+fn fabrics_are_described_in_the_words_of_nvme_cli() {
+    let id = "3e0a1c52-7d7c-4bb5-9b2e-1f0c5a8d9e01";
+    let text = format!(
+        "cores = 3\n[fabrics]\nhostnqn = \"nqn.2026-11.org.example:h\"\nhostid = \"{id}\"\n\
+         nr_io_queues = 4\nqueue_size = 64\nhdr_digest = true\ndata_digest = \"on\"\n\
+         keep_alive_tmo = 4\nreconnect_delay = 2\nfast_io_fail_tmo = 7\nctrl_loss_tmo = 60\n"
+    );
+    let Fabrics { hostnqn, hostid, nr_io_queues, settings } = Config::parse(&text).unwrap().fabrics;
+    assert_eq!(hostnqn.map(|nqn| nqn.to_string()).as_deref(), Some("nqn.2026-11.org.example:h"));
+    assert_eq!((hostid.map(|id| id.to_string()).as_deref(), nr_io_queues), (Some(id), Some(4)));
+    assert!(settings.digests.header && settings.digests.data);
+    let times = [
+        settings.keep_alive,
+        settings.reconnect_delay,
+        settings.fast_io_fail,
+        settings.controller_loss,
+    ];
+    assert_eq!(times.map(|time| time.0 / 1_000_000_000), [4, 2, 7, 60]);
+    assert_eq!(settings.entries, 64);
+    for (line, what) in [
+        ("keep_alive_tmo = 0", "1 to 300"),
+        ("nr_io_queues = 1", "2 to 65535"),
+        ("queue_size = 4096", "16 to 1024"),
+        ("hdr_digest = \"yes\"", "on or off"),
+        ("hostid = \"1\"", "must be a UUID"),
+        ("hostnqn = \"h\"", "hostnqn: h"),
+        ("hostnqn = \"nqn.2026-11.org.example:h\"", "hostnqn needs hostid"),
+        ("keepalive = 1", "fabrics has no key keepalive"),
+    ] {
+        let problem = Config::parse(&format!("[fabrics]\n{line}\n")).expect_err(line);
+        assert!(problem.contains(what), "{line}: {problem}");
+    }
 }
 
 #[test]

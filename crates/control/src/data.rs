@@ -9,12 +9,14 @@
 
 use crate::connection::{Connections, Fences, Table};
 use crate::counters::{Ledger, OnCore};
+use crate::fabrics::Fabrics;
 use crate::failure;
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
 use core::future::pending;
 use drives::SharedDrive;
+use drives::remote::Fabric;
 use engine::Settings;
 use engine::array::MANAGER;
 use engine::mail::Mail;
@@ -73,6 +75,7 @@ pub struct Data {
     target: nvme::Target,
     uses: Arc<Uses>,
     ledger: Arc<Ledger>,
+    fabrics: Arc<Fabrics>,
 }
 
 /// Starts the cores, and the engine on each; what they count goes into `ledger`. Dropping the
@@ -109,7 +112,15 @@ pub fn start(
         });
     })?;
     let (handle, next) = (runtime.handle(), Arc::default());
-    let data = Data { handle, next, turned_away, target, uses, ledger };
+    let served = handle.clone();
+    let serve = move |fabric: &Fabric| {
+        for core in (0..served.cores()).map(CoreId) {
+            let fabric = fabric.clone();
+            served.run_on(core, Box::new(move |env| fabric.serve(env)));
+        }
+    };
+    let fabrics = Arc::new(Fabrics::new(cores, Box::new(serve)));
+    let data = Data { handle, next, turned_away, target, uses, ledger, fabrics };
     Ok((runtime, data))
 }
 
@@ -205,6 +216,11 @@ impl Data {
                 }
             }),
         );
+    }
+
+    /// Drives behind NVMe over Fabrics.
+    pub const fn fabrics(&self) -> &Arc<Fabrics> {
+        &self.fabrics
     }
 
     /// Waits until every core has done a turn; false where one has stopped.

@@ -103,6 +103,9 @@ pub fn not_opened(error: &OpenError) -> Error {
         }
         OpenError::InUse { path } => Error::new(&say::DRIVE_IN_USE, &[&path.display()]),
         OpenError::NotADrive { path } => Error::new(&say::NOT_A_DRIVE, &[&path.display()]),
+        OpenError::Remote { path, why } => {
+            Error::new(&say::REMOTE_NOT_OPENED, &[&path.display(), why])
+        }
         OpenError::Empty { path } => Error::new(&say::DRIVE_EMPTY, &[&path.display()]),
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of the drives that the daemon knows.
 
 use super::*;
+use crate::look::nothing_behind;
 
 fn file(dir: &Path, name: &str, bytes: u64) -> PathBuf {
     let path = dir.join(name);
@@ -11,7 +12,7 @@ fn file(dir: &Path, name: &str, bytes: u64) -> PathBuf {
 
 fn look(inventory: &mut Inventory, path: &Path, hold: bool) -> Result<String, LookError> {
     let path = inventory.add(path);
-    let seen = inventory.begin(&path, hold)?.expect("begins").look();
+    let seen = inventory.begin(&path, hold)?.expect("begins").look(&nothing_behind);
     let outcome = inventory.finish(&path, Some(seen), hold);
     inventory.name(core::slice::from_ref(&path));
     outcome.map(|()| path)
@@ -121,7 +122,7 @@ fn a_drive_takes_its_id_along_and_keeps_it_while_the_kernel_says_nothing() {
     let see = |inventory: &mut Inventory, at: usize, plate: Option<Nameplate>| {
         let path = &paths[at];
         let look = inventory.begin(path, false).expect("can begin").expect("begins");
-        let seen = Seen { plate, ..look.look() };
+        let seen = Seen { plate, ..look.look(&nothing_behind) };
         inventory.finish(path, Some(seen), false).expect("is seen");
         inventory.name(core::slice::from_ref(path));
         inventory.at(path).and_then(|known| known.id().cloned()).expect("an id")
@@ -186,7 +187,7 @@ fn what_was_seen_before_a_request_took_a_drive_counts_for_nothing() {
     let mut inventory = Inventory::default();
     let path = [inventory.add(&file(dir.path(), "a", 4 << 20))];
     let look = inventory.begin(&path[0], false).expect("can begin").expect("begins");
-    let seen = look.look();
+    let seen = look.look(&nothing_behind);
     inventory.reserve(&path, true);
     inventory.finish(&path[0], Some(seen), false).expect("is over");
     assert!(inventory.at(&path[0]).is_some_and(|known| known.about.is_none()));
@@ -204,7 +205,7 @@ fn a_drive_is_not_looked_at_twice_at_the_same_time() {
     assert!(matches!(inventory.begin(&path, true), Err(LookError::Silent(_))));
     let listed = describe(inventory.iter().next().expect("is known"), &Places::default());
     assert_eq!(listed.state, view::DriveState::Unusable);
-    drop(first.look());
+    drop(first.look(&nothing_behind));
     assert!(inventory.begin(&path, false).is_ok_and(|look| look.is_some()));
 }
 

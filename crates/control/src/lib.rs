@@ -68,6 +68,7 @@ mod data;
 mod digest;
 mod events;
 mod exports;
+pub mod fabrics;
 pub mod failure;
 mod gpu;
 mod hardware;

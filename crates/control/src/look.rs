@@ -17,6 +17,7 @@
 use crate::nameplate::{self, Nameplate, Stamp};
 use crate::probe::{self, Content};
 use crate::usage;
+use drives::remote::is_remote;
 use drives::sysfs::ROOT as SYSFS;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use std::os::unix::fs::MetadataExt;
@@ -33,6 +34,9 @@ pub const ERASE: Duration = Duration::from_secs(30);
 
 /// File system and number of what a path leads to, its device, and its size.
 pub type Identity = (u64, u64, u64, u64);
+
+/// Opens a drive behind a fabric, and says what is known of it.
+pub type OpenRemote = dyn Fn(&Path) -> (Result<SharedDrive, OpenError>, Option<Nameplate>);
 
 /// Why a drive could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +126,9 @@ fn identity(path: &Path) -> Option<Identity> {
 
 /// A path that counts from the root.
 pub fn absolute(path: &Path) -> PathBuf {
+    if is_remote(path) {
+        return path.to_owned();
+    }
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -130,9 +137,33 @@ pub fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| absolute(path))
 }
 
+/// There is nothing behind any fabric.
+#[cfg(test)]
+pub fn nothing_behind(path: &Path) -> (Result<SharedDrive, OpenError>, Option<Nameplate>) {
+    (Err(OpenError::NotADrive { path: path.to_owned() }), None)
+}
+
 impl Look {
-    /// Looks, in the calling thread. A drive that is open stays so while its path leads to it.
-    pub fn look(self) -> Seen {
+    /// Looks at a drive behind a fabric. It is nobody's but by what is written on it.
+    fn look_behind(self, open: &OpenRemote) -> Seen {
+        let (found, plate) = open(&self.path);
+        // The same as before, if it is open.
+        let outcome = found.map(|drive| {
+            let opened = Opened::read(drive, true);
+            let is_claimed = self.claim || opened.content.record.is_some();
+            Opened { is_claimed, ..opened }
+        });
+        let (canonical, takes, _under_way) = (self.path, self.takes, self.under_way);
+        let (identity, stamp) = (None, None);
+        Seen { canonical, identity, plate, stamp, takes, outcome, _under_way }
+    }
+
+    /// Looks, in the calling thread. A drive that is open stays so while its path leads to it; one
+    /// behind a fabric is opened by `open`.
+    pub fn look(self, open: &OpenRemote) -> Seen {
+        if is_remote(&self.path) {
+            return self.look_behind(open);
+        }
         let (canonical, now) = (canonical(&self.path), identity(&self.path));
         let sysfs = Path::new(SYSFS);
         let (plate, stamp) =
@@ -172,7 +203,7 @@ mod tests {
 
     fn look(path: &Path, claim: bool) -> Seen {
         let (path, under_way) = (path.to_owned(), Arc::default());
-        Look { path, open: None, was: None, claim, takes: 0, under_way }.look()
+        Look { path, open: None, was: None, claim, takes: 0, under_way }.look(&nothing_behind)
     }
 
     #[test]

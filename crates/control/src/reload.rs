@@ -48,6 +48,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
         sysfs,
         health,
         enclosures,
+        fabrics,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
         all.iter().filter(|(_, differs)| *differs).map(|(key, _)| *key).collect()
@@ -74,6 +75,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("counters", *counters != new.counters),
             ("state", *state != new.state),
             ("sysfs", *sysfs != new.sysfs),
+            ("fabrics", *fabrics != new.fabrics),
         ]),
     }
 }

@@ -122,6 +122,7 @@ fn configure(manager: &Manager, config: &Config) {
     manager.https().set(config.https());
     manager.metrics.set_open(config.metrics);
     manager.described.send_replace(config.described());
+    manager.data.fabrics().set(config.fabrics.clone(), manager.state().cloned());
 }
 
 /// Serves until it is told to stop, with a manager that is changed so. Answers with what went wrong

@@ -72,6 +72,14 @@ pub enum OpenError {
         /// What was opened.
         path: PathBuf,
     },
+    /// A remote drive that is not reached, or not there.
+    #[error("{path}: {why}")]
+    Remote {
+        /// What was opened.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// Smaller than one block.
     #[error("{path} is too small for a drive")]
     Empty {

@@ -349,6 +349,13 @@ impl Subsystem {
         self.lock().namespaces.iter().map(|(id, known)| (*id, known.is.clone())).collect()
     }
 
+    /// Whether a path leads to a namespace, as far as the overseer knows.
+    pub fn is_reached(&self, namespace: u32) -> bool {
+        let state = self.lock();
+        let way = state.ways.iter().find(|(id, _)| *id == namespace);
+        matches!(way, Some((_, Way::Paths(paths))) if *paths != 0)
+    }
+
     // For keepers.
 
     /// The next association of a path begins. `None`: the path is taken away.

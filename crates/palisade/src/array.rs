@@ -11,6 +11,7 @@ use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::engine::ArgValueCompleter;
 use control::names;
+use drives::remote::is_remote;
 use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
@@ -380,8 +381,11 @@ fn text_of_deleted(name: &str, deleted: &view::Deleted) -> String {
     }
 }
 
-/// Paths count from here, not from where the daemon is.
+/// Paths count from here, not from where the daemon is. Names of remote drives are none.
 pub fn absolute(path: &Path) -> String {
+    if is_remote(path) {
+        return path.to_string_lossy().into_owned();
+    }
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
 }
 

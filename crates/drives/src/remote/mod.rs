@@ -193,11 +193,11 @@ impl Fabric {
         let subsystem = self.connected(name);
         let added = subsystem.add(address).ok_or_else(|| FabricError::TooMany(name.clone()));
         let (path, is_new) = added?;
+        if is_new {
+            self.keep(subsystem.clone(), path);
+        }
         let own = subsystem.clone();
-        let problem = self.ask(async move |env: OwnEnv| {
-            if is_new {
-                self::core::keep_path(&env, &own, path);
-            }
+        let problem = self.ask(async move |_| {
             let problem = own.tried(path).await;
             if is_new && problem.is_some() {
                 own.remove(path);
@@ -210,6 +210,27 @@ impl Fabric {
             Some(problem) if is_new => Err(FabricError::Problem { place: place.clone(), problem }),
             _ => Ok(()),
         }
+    }
+
+    /// Connects a subsystem by a path, without waiting for that: it is tried again and again. The
+    /// caller waits where the place is a name that has to be looked up.
+    ///
+    /// # Errors
+    /// The place is no address, or the subsystem has too many.
+    pub fn want(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
+        let address = address(place)?;
+        let subsystem = self.connected(name);
+        let added = subsystem.add(address).ok_or_else(|| FabricError::TooMany(name.clone()));
+        if let (path, true) = added? {
+            self.keep(subsystem, path);
+        }
+        Ok(())
+    }
+
+    /// Has the fabric's core keep a path.
+    fn keep(&self, subsystem: Arc<Subsystem>, path: nvme_host::Path) {
+        let keep = move |env: &OwnEnv| self::core::keep_path(env, &subsystem, path);
+        self.0.handle.run_on(CoreId(0), Box::new(keep));
     }
 
     /// Disconnects a subsystem: the path at that place, or all. The caller waits until nothing of
@@ -320,6 +341,16 @@ impl Fabric {
             found.extend(namespaces.iter().map(|id| Name::whole(&subsystem, *id)));
         }
         Ok(found)
+    }
+
+    /// What tells a namespace from others, as [`SharedDrive::serial`] has it, and the serial number
+    /// of its subsystem; `None` as long as no path leads there.
+    pub fn identity(&self, name: &Nqn, namespace: u32) -> Option<(String, String)> {
+        let all = self.subsystems();
+        let subsystem = &all.get(&name.to_string())?.subsystem;
+        let is = subsystem.namespaces().remove(&namespace)?;
+        let of = subsystem.serial();
+        subsystem.is_reached(namespace).then(|| (serial(&is.known, &of, namespace), of))
     }
 
     /// Opens a namespace as a drive. The same that is open already, if it is.

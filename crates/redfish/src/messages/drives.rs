@@ -17,6 +17,39 @@ messages! { DRIVES:
         "%1 is too small for a drive",
         "name an existing block device or file",
         "It holds not even one block. A file gets its size with truncate(1).";
+    BAD_DRIVE_NAME: "BadDriveName" Usage Both [Text("PROBLEM")]
+        "%1",
+        "name a drive behind NVMe over Fabrics as nvme+tcp://ADDR:PORT/NQN/NSID",
+        "A namespace has one name whatever path leads to it: nvme://NQN/NSID. Where a path is to \
+         be added, its address stands in front: nvme+tcp://ADDR:PORT/NQN/NSID. * stands for all \
+         that is found there.";
+    NOT_ONE_DRIVE: "NotOneDrive" Refused Daemon [Text("NAME"), Number("COUNT")]
+        "%1 stands for %2 drives",
+        "name one of them; see which there are with: palisade drive list",
+        "Here one drive is meant, and * stands for all that is found at the address.";
+    REMOTE_NOT_OPENED: "RemoteNotOpened" Failed Daemon [Text("PATH"), Text("PROBLEM")]
+        "%1 can't be used: %2",
+        "connect it with: palisade drive connect -a ADDR -s PORT -n NQN; see its paths with: \
+         palisade drive paths",
+        "A drive behind NVMe over Fabrics is there once its subsystem is connected by a path, has \
+         that namespace, and no other subsystem has one of the same identity.";
+    FABRIC_NOT_STARTED: "FabricNotStarted" Failed Daemon [Text("PROBLEM")]
+        "drives behind NVMe over Fabrics can't be used: %1",
+        "see which limit is too low with: palisade doctor",
+        "The core that keeps paths to such drives could not be started.";
+    SUBSYSTEM_NOT_REACHED: "SubsystemNotReached" Failed Daemon [Text("PROBLEM")]
+        "%1",
+        "see what is at an address with: palisade drive discover -a ADDR -s PORT",
+        "The connection, or the controller behind it, gave this answer. Nothing of the subsystem \
+         is connected by that address, and it is not tried again.";
+    SUBSYSTEM_NOT_CONNECTED: "SubsystemNotConnected" Failed Daemon [Text("PROBLEM")]
+        "%1",
+        "see what is connected with: palisade drive paths",
+        "Subsystems are named by their NQN, paths by address and port.";
+    SUBSYSTEM_IN_USE: "SubsystemInUse" Refused Daemon [Text("PROBLEM")]
+        "%1",
+        "stop the arrays that have its drives, or connect another path first",
+        "Without its last path a drive is gone, as if it were pulled out.";
     DRIVE_IN_USE: "DriveInUse" Refused Both [Text("PATH")]
         "%1 is in use by another process, or mounted",
         "unmount it, or stop the program that uses it",

@@ -1,0 +1,207 @@
+//! Drives behind NVMe over Fabrics, as the daemon has them.
+//!
+//! States: idle, as long as nobody names such a drive → running, with a core of its own that data
+//! cores serve beside.
+//!
+//! Invariants
+//! - Who this host is stays the same from start to start: what the configuration says, else what
+//!   `/etc/nvme` has for all programs of this machine, else what was made once and is kept in the
+//!   state directory.
+//! - Nothing here runs on the control plane's own thread: names are looked up, and controllers
+//!   waited for, on threads of their own.
+
+use crate::chance;
+use crate::config::Fabrics as Says;
+use crate::lock::lock;
+use crate::nameplate::Nameplate;
+use crate::state::State;
+use ::nvme::nqn::Nqn;
+use core::fmt::Display;
+use drives::remote::host::HostIdentity;
+use drives::remote::{Fabric, FabricError, Name};
+use drives::{OpenError, SharedDrive};
+use redfish::messages as say;
+use redfish::view::Error;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use units::Uuid;
+
+/// Where all programs of a machine find who it is.
+const ETC: &str = "/etc/nvme";
+/// The files of the state directory.
+const HOST_NQN: &str = "hostnqn";
+const HOST_ID: &str = "hostid";
+/// For how long what a name with `*` stood for counts.
+const KNOWN: Duration = Duration::from_secs(10);
+
+/// Names that a name with `*` stood for, and when that was found.
+type Found = BTreeMap<PathBuf, (Instant, Vec<PathBuf>)>;
+
+/// Has data cores serve a fabric's drives: before whatever they are asked next.
+pub type Serve = Box<dyn Fn(&Fabric) + Send + Sync>;
+
+/// The daemon's fabric.
+pub struct Fabrics {
+    /// Data cores.
+    cores: u16,
+    serve: Serve,
+    says: Mutex<Says>,
+    state: Mutex<Option<Arc<State>>>,
+    fabric: Mutex<Option<Fabric>>,
+    found: Mutex<Found>,
+}
+
+impl Fabrics {
+    /// Idle, with the settings that are usual.
+    pub fn new(cores: u16, serve: Serve) -> Self {
+        let (says, state, fabric, found) = Default::default();
+        Self { cores, serve, says, state, fabric, found }
+    }
+
+    /// What the configuration says, and where who this host is can be kept. It counts for a fabric
+    /// that does not run yet.
+    pub fn set(&self, says: Says, state: Option<Arc<State>>) {
+        (*lock(&self.says), *lock(&self.state)) = (says, state);
+    }
+
+    /// The fabric, if it runs.
+    pub fn running(&self) -> Option<Fabric> {
+        lock(&self.fabric).clone()
+    }
+
+    /// The fabric. The caller may have to wait for its start.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub fn fabric(&self) -> Result<Fabric, Error> {
+        let mut fabric = lock(&self.fabric);
+        if let Some(fabric) = &*fabric {
+            return Ok(fabric.clone());
+        }
+        let says = lock(&self.says).clone();
+        let host = self.host(&says)?;
+        let started = Fabric::start(host, says.settings, self.cores);
+        let started = started.map_err(|error| Error::new(&say::FABRIC_NOT_STARTED, &[&error]))?;
+        (self.serve)(&started);
+        Ok(fabric.insert(started).clone())
+    }
+
+    /// Who this host is.
+    fn host(&self, says: &Says) -> Result<HostIdentity, Error> {
+        let configured = says.hostnqn.clone().zip(says.hostid);
+        let etc = |name: &str| std::fs::read_to_string(Path::new(ETC).join(name)).ok();
+        let state = lock(&self.state).clone();
+        let kept = |name: &str| {
+            let bytes = state.as_ref()?.read(name).ok()??;
+            String::from_utf8(bytes).ok()
+        };
+        let (nqn, id) = match configured.or_else(|| pair(etc)).or_else(|| pair(kept)) {
+            Some(found) => found,
+            None => {
+                let (nqn, id) = made()?;
+                state.inspect(|state| keep(state, &nqn, id));
+                (nqn, id)
+            }
+        };
+        Ok(HostIdentity { nqn, id: id.0 })
+    }
+
+    /// The one names of what a path names; the path itself where it is no name of a remote drive.
+    /// Connects what has an address; the caller waits for that.
+    ///
+    /// # Errors
+    /// What is wrong with the name, or why it is not reached.
+    pub fn resolve(&self, path: &Path) -> Result<Vec<PathBuf>, Error> {
+        let Some(name) = Name::of(path) else { return Ok(vec![path.to_owned()]) };
+        let name = name.map_err(|why| Error::new(&say::BAD_DRIVE_NAME, &[&why]))?;
+        self.fabric()?.find(&name).map_err(|error| told(&error))
+    }
+
+    /// The same of what the configuration names, without waiting where the name is whole: what is
+    /// not connected yet will be.
+    pub fn expand(&self, path: &Path) -> Vec<PathBuf> {
+        let Some(Ok(name)) = Name::of(path) else { return Vec::new() };
+        let Ok(fabric) = self.fabric() else { return Vec::new() };
+        if let (Some(subsystem), Some(namespace)) = (&name.subsystem, name.namespace) {
+            if let Some(place) = &name.place {
+                // Tried again at the next look.
+                let _ = fabric.want(place, subsystem);
+            }
+            return vec![Name::whole(subsystem, namespace)];
+        }
+        if let Some((when, found)) = lock(&self.found).get(path)
+            && when.elapsed() < KNOWN
+        {
+            return found.clone();
+        }
+        let found = fabric.find(&name).unwrap_or_default();
+        lock(&self.found).insert(path.to_owned(), (Instant::now(), found.clone()));
+        found
+    }
+
+    /// What is known of the drive that has this one name, as long as a path leads there.
+    pub fn plate(&self, path: &Path) -> Option<Nameplate> {
+        let Name { subsystem, namespace, .. } = Name::of(path)?.ok()?;
+        let (wwid, serial) = self.running()?.identity(&subsystem?, namespace?)?;
+        let serial = Some(serial).filter(|serial| !serial.is_empty());
+        Some(Nameplate { wwid: Some(wwid), serial, ..Nameplate::default() })
+    }
+
+    /// Opens a remote drive by its one name.
+    ///
+    /// # Errors
+    /// It is not connected, has no such namespace, or is the clone of another.
+    pub fn open(&self, path: &Path) -> Result<SharedDrive, OpenError> {
+        let remote = |why: String| OpenError::Remote { path: path.to_owned(), why };
+        match Name::of(path) {
+            Some(Ok(Name { place: None, subsystem: Some(subsystem), namespace: Some(id) })) => {
+                let fabric = self.running();
+                let not_connected = || FabricError::NotConnected(subsystem.clone()).to_string();
+                let fabric = fabric.ok_or_else(|| remote(not_connected()))?;
+                fabric.open(&subsystem, id).map_err(|error| remote(error.to_string()))
+            }
+            Some(Err(why)) => Err(remote(why.to_string())),
+            _ => Err(OpenError::NotADrive { path: path.to_owned() }),
+        }
+    }
+}
+
+/// Keeps who this host is.
+fn keep(state: &State, nqn: &Nqn, id: Uuid) {
+    let kept = state.replace(HOST_NQN, format!("{nqn}\n").as_bytes());
+    if let Err(error) = kept.and_then(|()| state.replace(HOST_ID, format!("{id}\n").as_bytes())) {
+        runtime::say(format_args!(
+            "palisade: warning: who this host is can't be kept in {} ({error}): subsystems will \
+             know it by another name after the next start\n  set hostnqn and hostid in [fabrics]",
+            state.dir().display()
+        ));
+    }
+}
+
+/// The two names of a host, if both are there.
+fn pair(read: impl Fn(&str) -> Option<String>) -> Option<(Nqn, Uuid)> {
+    let nqn = Nqn::new(read(HOST_NQN)?.trim()).ok()?;
+    Some((nqn, read(HOST_ID)?.trim().parse().ok()?))
+}
+
+/// Names for a host that has none.
+fn made() -> Result<(Nqn, Uuid), Error> {
+    let failed = |why: &dyn Display| Error::new(&say::FABRIC_NOT_STARTED, &[why]);
+    let id = Uuid::from_random(chance::bytes().map_err(|error| failed(&error))?);
+    // As the specification has it for hosts that have a UUID only (Base, section 4.7).
+    let nqn = Nqn::new(&format!("nqn.2014-08.org.nvmexpress:uuid:{id}"));
+    Ok((nqn.map_err(|error| failed(&error))?, id))
+}
+
+/// What went wrong, for who asked.
+pub fn told(error: &FabricError) -> Error {
+    match error {
+        FabricError::InUse(_) => Error::new(&say::SUBSYSTEM_IN_USE, &[error]),
+        FabricError::NotConnected(_) | FabricError::NoPath(..) => {
+            Error::new(&say::SUBSYSTEM_NOT_CONNECTED, &[error])
+        }
+        other => Error::new(&say::SUBSYSTEM_NOT_REACHED, &[other]),
+    }
+}
