@@ -12,6 +12,7 @@ use crate::caller::{Caller, password_first};
 use crate::certificate::Request;
 use crate::confirm::{Asked, LIFE};
 use crate::events::Changed;
+use crate::fabrics::Fabrics;
 use crate::login;
 use crate::manager::Manager;
 use crate::plan::Planned;
@@ -23,7 +24,8 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{
-    self, AccessChange, AlertsChange, CertificateChange, Change, EventsChange, JobAction,
+    self, AccessChange, AlertsChange, CertificateChange, Change, EventsChange, FabricChange,
+    JobAction,
 };
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
@@ -446,6 +448,7 @@ async fn act(
         Change::Access(_) | Change::Certificate(_) | Change::Events(_) | Change::Alerts(_) => {
             Ok(Done::Quietly)
         }
+        Change::Fabric(change) => fabric(manager, change).await,
         Change::FindDrives { paths } => find_drives(manager, &paths).await,
     }
 }
@@ -473,6 +476,27 @@ async fn find_drives(manager: &Manager, paths: &[String]) -> Result<Done, Error>
     let ids = manager.find_drives(paths).await?;
     let link = |id: &String| told::Link { uri: uri::drive(id) };
     Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
+}
+
+/// Finds, connects or disconnects subsystems.
+async fn fabric(manager: &Manager, change: FabricChange) -> Result<Done, Error> {
+    match change {
+        FabricChange::Discover(place) => {
+            Ok(Done::says(&manager.behind(move |fabrics| fabrics.discover(&place)).await?))
+        }
+        FabricChange::Connect { place, subsystem } => {
+            let connect = move |fabrics: &Fabrics| fabrics.connect(&place, subsystem.as_deref());
+            let connected = manager.behind(connect).await?;
+            // What can't be opened is listed as unusable.
+            manager.find_drives(&[]).await?;
+            Ok(Done::says(&connected))
+        }
+        FabricChange::Disconnect { subsystem, place } => {
+            let gone = move |fabrics: &Fabrics| fabrics.disconnect(&subsystem, place.as_ref());
+            manager.behind(gone).await?;
+            manager.find_drives(&[]).await.map(|_| Done::Quietly)
+        }
+    }
 }
 
 /// What is told of a new export.

@@ -24,7 +24,7 @@ use crate::look::{self, Look, LookError, canonical};
 use crate::manager::Manager;
 use crate::nameplate::{self, Nameplate, Stamp};
 use crate::names;
-use crate::pattern;
+use crate::paths::{behind, configured, one_behind};
 use crate::plan::holds_foreign;
 use crate::probe;
 use drives::remote::is_remote;
@@ -168,6 +168,16 @@ impl Manager {
         found
     }
 
+    /// Does something with the fabric, on a thread of its own.
+    pub(crate) async fn behind<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Fabrics) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let fabrics = self.data.fabrics().clone();
+        let done = self.aside(Lookup::Request, move || work(&fabrics)).await;
+        done.unwrap_or_else(|| Err(Error::new(&say::FABRIC_SILENT, &[&look::LOOK.as_secs()])))
+    }
+
     /// Begins looks at known drives that no array has. Answers with those, and with why others
     /// can't be looked at; where another look is under way, that is as good.
     fn begin_looks(&self, paths: &[String], claim: bool) -> (Vec<(String, Look)>, Vec<LookError>) {
@@ -233,6 +243,10 @@ impl Manager {
         // Of two that look at all drives the second finds what changed since the first began.
         let _scanning = self.scanning.lock().await;
         let configured = self.configured(Lookup::Configured).await;
+        // Connected by somebody: known for as long as it is.
+        let fabrics = self.data.fabrics();
+        let connected: Vec<Found> =
+            fabrics.names().iter().map(|name| behind(name, fabrics)).collect();
         let stamps = self.stamps().await;
         let turn = self.turn().await?;
         let due: Vec<String> = {
@@ -243,8 +257,11 @@ impl Manager {
             let held = |k: &Known| {
                 k.is_reserved() || placed(k) || k.content.record.is_some() || k.is_asked_for()
             };
+            let connected: Vec<String> =
+                connected.iter().map(|found| inventory.add_found(found)).collect();
             if let Some(named) = named {
-                inventory.retain(|k| held(k) || named.contains(&k.path));
+                let is_there = |path: &String| named.contains(path) || connected.contains(path);
+                inventory.retain(|k| held(k) || is_there(&k.path));
             }
             let may_have_changed = |k: &Known| match stamps.get(&k.path) {
                 // What could not be opened may be allowed to be by now, which no stamp shows.
@@ -631,32 +648,6 @@ impl Manager {
             None => Some(format!("no answer within {} s", look::ERASE.as_secs())),
         };
         done.into_iter().map(problem).collect()
-    }
-}
-
-/// What these patterns name now.
-fn configured(patterns: &[String], fabrics: &Fabrics) -> Vec<Found> {
-    let found = |pattern: &String| -> Vec<Found> {
-        let path = Path::new(pattern);
-        match is_remote(path) {
-            true => fabrics.expand(path).iter().map(|name| behind(name, fabrics)).collect(),
-            false => pattern::expand(pattern).iter().map(|path| Found::at(path)).collect(),
-        }
-    };
-    patterns.iter().flat_map(found).collect()
-}
-
-/// A drive behind a fabric, by its one name.
-fn behind(name: &Path, fabrics: &Fabrics) -> Found {
-    Found { plain: name.to_owned(), canonical: name.to_owned(), plate: fabrics.plate(name) }
-}
-
-/// The one drive behind a fabric that a path names.
-fn one_behind(path: &str, fabrics: &Fabrics) -> Result<Found, Error> {
-    let names = fabrics.resolve(Path::new(path))?;
-    match &names[..] {
-        [name] => Ok(behind(name, fabrics)),
-        _ => Err(Error::new(&say::NOT_ONE_DRIVE, &[&path, &names.len()])),
     }
 }
 

@@ -10,17 +10,21 @@
 //! - Nothing here runs on the control plane's own thread: names are looked up, and controllers
 //!   waited for, on threads of their own.
 
+use crate::address;
 use crate::chance;
 use crate::config::Fabrics as Says;
 use crate::lock::lock;
 use crate::nameplate::Nameplate;
 use crate::state::State;
+use ::nvme::log::{self, PlaceKind};
 use ::nvme::nqn::Nqn;
 use core::fmt::Display;
 use drives::remote::host::HostIdentity;
-use drives::remote::{Fabric, FabricError, Name};
+use drives::remote::{Fabric, FabricError, Name, Place};
 use drives::{OpenError, SharedDrive};
+use redfish::change;
 use redfish::messages as say;
+use redfish::told::{Connected, Discovered, DiscoveredEntry};
 use redfish::view::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,6 +145,61 @@ impl Fabrics {
         found
     }
 
+    /// The names of all drives that are connected.
+    pub fn names(&self) -> Vec<PathBuf> {
+        self.running().map_or_else(Vec::new, |fabric| fabric.names())
+    }
+
+    /// Asks a discovery service where subsystems are. The caller waits.
+    ///
+    /// # Errors
+    /// It does not tell.
+    pub fn discover(&self, place: &change::Place) -> Result<Discovered, Error> {
+        let told = self.fabric()?.discover(&of(place)?);
+        let (generation, found) = told.map_err(|error| self::told(&error))?;
+        let entry = |own: log::Place| DiscoveredEntry {
+            subsystem_type: match own.kind {
+                PlaceKind::Subsystem => "nvme",
+                PlaceKind::Referral => "referral",
+                PlaceKind::Discovery => "discovery",
+            }
+            .to_owned(),
+            subsystem_nqn: own.subsystem.to_string(),
+            address: own.address,
+            port: own.service,
+            port_id: own.port,
+        };
+        Ok(Discovered { generation, entries: found.into_iter().map(entry).collect() })
+    }
+
+    /// Connects a subsystem, or all that are found at an address. The caller waits.
+    ///
+    /// # Errors
+    /// It is not reached, or refuses.
+    pub fn connect(
+        &self,
+        place: &change::Place,
+        subsystem: Option<&str>,
+    ) -> Result<Connected, Error> {
+        let subsystem = subsystem.map(address::nqn).transpose()?;
+        let name = Name { place: Some(of(place)?), subsystem, namespace: None };
+        let found = self.fabric()?.find(&name).map_err(|error| told(&error))?;
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        Ok(Connected { drives: found.iter().map(text).collect() })
+    }
+
+    /// Disconnects a subsystem: one path, or all. The caller waits.
+    ///
+    /// # Errors
+    /// It is not connected so, or in use.
+    pub fn disconnect(&self, subsystem: &str, place: Option<&change::Place>) -> Result<(), Error> {
+        let subsystem = address::nqn(subsystem)?;
+        let place = place.map(of).transpose()?;
+        let not_connected = || told(&FabricError::NotConnected(subsystem.clone()));
+        let fabric = self.running().ok_or_else(not_connected)?;
+        fabric.disconnect(&subsystem, place.as_ref()).map_err(|error| told(&error))
+    }
+
     /// What is known of the drive that has this one name, as long as a path leads there.
     pub fn plate(&self, path: &Path) -> Option<Nameplate> {
         let Name { subsystem, namespace, .. } = Name::of(path)?.ok()?;
@@ -193,6 +252,19 @@ fn made() -> Result<(Nqn, Uuid), Error> {
     // As the specification has it for hosts that have a UUID only (Base, section 4.7).
     let nqn = Nqn::new(&format!("nqn.2014-08.org.nvmexpress:uuid:{id}"));
     Ok((nqn.map_err(|error| failed(&error))?, id))
+}
+
+fn of(place: &change::Place) -> Result<Place, Error> {
+    let place = format!("{}:{}", in_brackets(&place.address), place.port).parse();
+    place.map_err(|why| Error::new(&say::BAD_DRIVE_NAME, &[&why]))
+}
+
+/// An address as it stands before a port.
+fn in_brackets(address: &str) -> String {
+    match address.parse::<std::net::Ipv6Addr>() {
+        Ok(address) => format!("[{address}]"),
+        Err(_) => address.to_owned(),
+    }
 }
 
 /// What went wrong, for who asked.

@@ -92,6 +92,7 @@ pub mod names;
 mod next;
 mod notify;
 mod nvme;
+mod paths;
 mod pattern;
 mod peer;
 mod plan;

@@ -108,6 +108,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
         Change::Access(change) => steps([change.words()].into_iter().chain(looked.more)),
         Change::Events(change) => steps([change.words()]),
         Change::Alerts(change) => steps([change.words()]),
+        Change::Fabric(change) => steps([change.words()]),
         Change::Certificate(change) => steps([change.words()]),
         Change::LocateDrive { .. } | Change::SetDrivePower { .. } => steps([change.words(view)]),
         Change::VerifyLog => steps(["read all lines of the audit log".to_owned()]),

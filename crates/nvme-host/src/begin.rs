@@ -8,7 +8,7 @@ use crate::queue::{End, Queue, Shape};
 use crate::requests::{Association, Requests};
 use crate::wire::{Form, Frame, Received, read_header};
 use io::Transport;
-use nvme::fabrics::{CONNECT_DATA_BYTES, Connect, ConnectData, NO_FLOW_CONTROL};
+use nvme::fabrics::{CONNECT_DATA_BYTES, Connect, ConnectData, NO_FLOW_CONTROL, refusal};
 use nvme::nqn::Nqn;
 use nvme::pdu::{self, Digests, Fatal, InitializeRequest, InitializeResponse, Kind};
 use nvme::sgl::Sgl;
@@ -53,7 +53,7 @@ pub enum NotBegun {
     #[error("the controller does not use the digests that are wanted")]
     NoDigests,
     /// The Connect was refused, with this result.
-    #[error("Connect refused: {}", .0.words())]
+    #[error("Connect refused: {}", refusal(*.0, *.1))]
     Refused(Status, u64),
 }
 

@@ -6,6 +6,7 @@ use crate::bytes::{array_at, put, u16_at, u32_at, u64_at};
 use crate::command::{COMMAND_BYTES, Command, FABRICS};
 use crate::nqn::{NameError, Nqn};
 use crate::sgl::Sgl;
+use crate::status::Status;
 
 /// Types of fabrics commands.
 pub mod kind {
@@ -111,6 +112,26 @@ pub struct Wrong {
     pub in_data: bool,
 }
 
+/// What the specification calls the status of a refused Connect, with the parameter that is wrong
+/// where the result of its completion says so. Fabrics commands have their own meanings of codes
+/// that I/O commands have, too (Base, figure 105).
+pub fn refusal(status: Status, result: u64) -> alloc::string::String {
+    let words = match status.passing() {
+        own if own == Status::CONNECT_FORMAT.passing() => "Incompatible Format",
+        own if own == Status::CONNECT_BUSY.passing() => "Controller Busy",
+        own if own == Status::CONNECT_PARAMETERS.passing() => {
+            let wrong = Wrong::of_result(result).words();
+            return alloc::format!("Connect Invalid Parameters: {wrong} is not accepted there");
+        }
+        own if own == Status::CONNECT_RESTART_DISCOVERY.passing() => "Connect Restart Discovery",
+        own if own == Status::CONNECT_HOST.passing() => {
+            "Connect Invalid Host: the subsystem is not for this host"
+        }
+        _ => status.words(),
+    };
+    words.into()
+}
+
 impl Wrong {
     /// The format field.
     pub const FORMAT: Self = Self { offset: 40, in_data: false };
@@ -124,6 +145,26 @@ impl Wrong {
     pub const SUBSYSTEM: Self = Self { offset: 256, in_data: true };
     /// The host's name.
     pub const HOST: Self = Self { offset: 512, in_data: true };
+
+    /// Reads the result of the completion.
+    pub const fn of_result(result: u64) -> Self {
+        Self { offset: result as u16, in_data: result >> 16 & 1 == 1 }
+    }
+
+    /// What it is, for people.
+    pub fn words(self) -> &'static str {
+        const HOST_ID: Wrong = Wrong { offset: 0, in_data: true };
+        match self {
+            Self::FORMAT => "the format",
+            Self::QUEUE => "the queue",
+            Self::ENTRIES => "the queue's size",
+            Self::CONTROLLER => "the controller",
+            Self::SUBSYSTEM => "the subsystem's NQN",
+            Self::HOST => "the host's NQN",
+            HOST_ID => "the host's identifier",
+            _ => "a parameter",
+        }
+    }
 
     /// The result of the completion: bits 15:0 the offset, bit 16 in the data.
     pub fn result(&self) -> u64 {

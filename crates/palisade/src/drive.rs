@@ -1,5 +1,7 @@
-//! `palisade drive`: lists, shows, finds, inspects and erases drives.
+//! `palisade drive`: lists, shows, finds, inspects and erases drives, and connects those behind
+//! NVMe over Fabrics.
 
+mod fabric;
 mod power;
 mod show;
 
@@ -61,6 +63,34 @@ pub enum Command {
         #[command(flatten)]
         how: How,
     },
+    /// Ask a discovery service which subsystems are where (NVMe over TCP)
+    Discover {
+        #[command(flatten)]
+        service: fabric::Service,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Connect a subsystem by a path (NVMe over TCP); its namespaces are drives then
+    Connect {
+        #[command(flatten)]
+        path: fabric::Path,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Connect all subsystems that a discovery service tells of
+    ConnectAll {
+        #[command(flatten)]
+        service: fabric::Service,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Disconnect a subsystem, or take one path to it away
+    Disconnect {
+        #[command(flatten)]
+        gone: fabric::Gone,
+        #[command(flatten)]
+        how: How,
+    },
     /// Show the array record on a drive; needs no daemon
     Inspect {
         /// Drive: a block device or file; also by serial number, id or ARRAY:SLOT
@@ -106,6 +136,10 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Show { drive, output } => show::run(drive, *output, client).await,
         Command::Locate { drive, switch, how } => locate(drive, *switch, *how, client).await,
         Command::Power { drive, state, how } => power::run(drive, *state, *how, client).await,
+        Command::Discover { service, output } => fabric::discover(service, *output, client).await,
+        Command::Connect { path, how } => fabric::connect(path, *how, client).await,
+        Command::ConnectAll { service, how } => fabric::connect_all(service, *how, client).await,
+        Command::Disconnect { gone, how } => fabric::disconnect(gone, *how, client).await,
         Command::Inspect { path, output } => inspect(&here(path, client).await?, *output),
         Command::Wipe { path, yes, overwrite, how } => {
             let named = match overwrite {

@@ -14,6 +14,7 @@ mod certificate;
 mod create;
 mod drive;
 mod events;
+mod fabric;
 mod links;
 mod node;
 mod tree;
@@ -22,6 +23,7 @@ mod words;
 pub use access::{AccessChange, AccountChange, NewAccount};
 pub use alerts::{AlertsChange, MailChange};
 pub use events::{EventsChange, NewSubscription, SubscriptionChange};
+pub use fabric::{DISCOVERY_PORT, FabricChange, PORT, Place};
 
 use crate::error::Refusal;
 use crate::messages;
@@ -137,6 +139,8 @@ pub enum Change {
     Events(EventsChange),
     /// Acknowledges an alert, or changes how alerts are told.
     Alerts(AlertsChange),
+    /// Finds, connects or disconnects subsystems behind NVMe over Fabrics.
+    Fabric(FabricChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -177,6 +181,7 @@ impl Change {
             | Self::Certificate(_)
             | Self::Events(_)
             | Self::Alerts(_)
+            | Self::Fabric(_)
             | Self::Access(_) => false,
         }
     }
@@ -206,6 +211,7 @@ impl Change {
             | Self::Certificate(_)
             | Self::Events(_)
             | Self::Alerts(_)
+            | Self::Fabric(_)
             | Self::Access(_) => None,
         }
     }
@@ -249,6 +255,11 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         let change = change?;
         fields.end()?;
         return Ok(Change::Events(change));
+    }
+    if let Some(change) = fabric::parse(found.route.resource, method, &mut fields) {
+        let change = change?;
+        fields.end()?;
+        return Ok(Change::Fabric(change));
     }
     if let Some(change) = alerts::parse(view, found.route.resource, method, &mut fields) {
         let change = change?;
@@ -318,6 +329,9 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
     Some(match resource {
         Resource::Acknowledge => "PalisadeServiceConditions.Acknowledge",
         Resource::TestAlerts => "PalisadeServiceConditions.Test",
+        Resource::Discover => "PalisadeManager.Discover",
+        Resource::Connect => "PalisadeManager.Connect",
+        Resource::Disconnect => "PalisadeManager.Disconnect",
         Resource::FindDrives => "PalisadeStorage.FindDrives",
         Resource::Stop => "PalisadeStoragePool.Stop",
         Resource::Assemble => "PalisadeStoragePool.Assemble",

@@ -125,6 +125,10 @@ pub enum Resource {
     DriveActionInfo,
     Managers,
     Manager,
+    ManagerActionInfo,
+    Discover,
+    Connect,
+    Disconnect,
     LogServices,
     NetworkProtocol,
     HttpsCertificates,
@@ -312,6 +316,9 @@ macro_rules! under {
     };
     (audit $tail:literal) => {
         concat!("/redfish/v1/Managers/palisade/LogServices/Audit", $tail)
+    };
+    (manager $tail:literal) => {
+        concat!("/redfish/v1/Managers/palisade/Actions/Oem/PalisadeManager.", $tail)
     };
     (fabric $tail:literal) => {
         concat!("/redfish/v1/Fabrics/{Fabric}", $tail)
@@ -545,6 +552,15 @@ pub const ROUTES: &[Route] = &{
         ),
         row(under!(root "/Managers"), R::Managers, "#ManagerCollection.ManagerCollection", READ),
         row(under!(root "/Managers/palisade"), R::Manager, "#Manager.v1_25_0.Manager", READ),
+        row(
+            under!(root "/Managers/palisade/ActionInfo/{Action}"),
+            R::ManagerActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
+        row(under!(manager "Discover"), R::Discover, "", MANAGE),
+        row(under!(manager "Connect"), R::Connect, "", MANAGE),
+        row(under!(manager "Disconnect"), R::Disconnect, "", MANAGE),
         row(
             under!(root "/Managers/palisade/LogServices"),
             R::LogServices,

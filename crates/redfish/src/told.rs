@@ -6,6 +6,8 @@
 //! | one that destroys data, without its token | 403 or 412; [`Planned`] beside `error` |
 //! | DELETE of a pool whose records may come back | 200, [`Left`] |
 //! | `PalisadeDrive.Wipe` | 200, [`Wiped`] |
+//! | `PalisadeManager.Discover` | 200, [`Discovered`] |
+//! | `PalisadeManager.Connect` | 200, [`Connected`] |
 //! | `PalisadeStorage.FindDrives` | 200, [`Found`] |
 //! | `PalisadeServiceConditions.Test` | 200, [`Tested`] |
 //! | `CertificateService.GenerateCSR` | 200, [`CertificateRequest`] |
@@ -279,4 +281,40 @@ pub struct TestedOne {
     /// Why it did not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+}
+
+/// What a discovery service tells.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Discovered {
+    /// Grows with each change of what it tells.
+    pub generation: u64,
+    /// Where subsystems are, and other discovery services.
+    pub entries: Vec<DiscoveredEntry>,
+}
+
+/// Where a subsystem is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DiscoveredEntry {
+    /// `nvme`, `discovery` (this one) or `referral` (another discovery service).
+    pub subsystem_type: String,
+    /// The subsystem's name.
+    #[serde(rename = "SubsystemNQN")]
+    pub subsystem_nqn: String,
+    /// The address.
+    pub address: String,
+    /// The TCP port.
+    pub port: String,
+    /// The port's number there.
+    #[serde(rename = "PortID")]
+    pub port_id: u16,
+}
+
+/// What is connected.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Connected {
+    /// The names of the drives that are there: `nvme://NQN/NSID`.
+    pub drives: Vec<String>,
 }

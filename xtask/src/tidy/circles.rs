@@ -66,7 +66,7 @@ const ROWS: &Rows = &[
             &["connection", "data", "nvme"],
             &["exports"],
             &["convert", "inventory", "look", "probe"],
-            &["names", "snapshot"],
+            &["names", "paths", "snapshot"],
             &["events/client", "events/ring"],
             &["events/kept", "events/webhooks"],
             &["events"],

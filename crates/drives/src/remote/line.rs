@@ -27,7 +27,7 @@ impl Dial for Tcp {
             socket.sends_nothing_late(self.keep_alive)?;
             Ok::<_, std::io::Error>(socket)
         };
-        let socket = connect.await.map_err(|error| NoLine(format!("{address}: {error}")))?;
+        let socket = connect.await.map_err(|error| NoLine(error.to_string()))?;
         Ok(Line(Stream::new(socket, limits::AHEAD)))
     }
 }

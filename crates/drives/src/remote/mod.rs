@@ -312,6 +312,16 @@ impl Fabric {
         })
     }
 
+    /// The names of all namespaces of connected subsystems, as far as they are known.
+    pub fn names(&self) -> Vec<PathBuf> {
+        let all = self.subsystems();
+        let names = |own: &Connected| {
+            let Subsystem { name, .. } = &*own.subsystem;
+            own.subsystem.namespaces().into_keys().map(|id| Name::whole(name, id)).collect()
+        };
+        all.values().flat_map(|own| -> Vec<PathBuf> { names(own) }).collect()
+    }
+
     /// The namespaces that a name stands for, each by its one name. One that has an address is
     /// connected by that.
     ///

@@ -81,6 +81,7 @@ pub(super) const MOST_DRIVES: usize = 4096;
 /// More listeners, or hosts, than any export has.
 pub(super) const MOST_NAMES: usize = 4096;
 
+const TCP_PORT: Takes = Takes::Whole(1, 65_535);
 const SLOT: Takes = Takes::Whole(0, 65_535);
 const BYTES: Takes = Takes::Whole(1, u64::MAX);
 const DRIVE: Takes = Takes::Link(Resource::Drive);
@@ -301,6 +302,32 @@ pub const BODIES: &[Body] = &[
         Resource::TestAlerts,
         "Sends a message to each recipient of mail and each receiver, and tells what came of it.",
         &[],
+    ),
+    act(
+        Resource::Discover,
+        "Asks a discovery service where subsystems are.",
+        &[
+            must("Address", Takes::Text, "The service's address, or a name that leads there."),
+            may("Port", TCP_PORT, "Its TCP port; 8009 where none is given."),
+        ],
+    ),
+    act(
+        Resource::Connect,
+        "Connects a subsystem by a path, or all that a discovery service tells of.",
+        &[
+            must("Address", Takes::Text, "The address, or a name that leads there."),
+            may("Port", TCP_PORT, "The TCP port; 4420, or 8009 without a subsystem."),
+            may("Subsystem", Takes::Text, "The NQN of the subsystem."),
+        ],
+    ),
+    act(
+        Resource::Disconnect,
+        "Disconnects a subsystem: the path that is given, or all.",
+        &[
+            must("Subsystem", Takes::Text, "The NQN of the subsystem."),
+            may("Address", Takes::Text, "The address of the path."),
+            may("Port", TCP_PORT, "Its TCP port; 4420 where none is given."),
+        ],
     ),
     act(
         Resource::FindDrives,

@@ -1,6 +1,6 @@
 //! Changes in words, as the audit log has them: one line, without secrets.
 
-use super::{AccessChange, Change, JobAction};
+use super::{AccessChange, Change, FabricChange, JobAction};
 use crate::view::{self, NamedDrive, View};
 use core::fmt::Write;
 
@@ -70,6 +70,7 @@ impl Change {
             Self::Wipe(_) | Self::LocateDrive { .. } | Self::SetDrivePower { .. } => {
                 of_drive(self, view)
             }
+            Self::Fabric(change) => change.words(),
             Self::FindDrives { paths } => format!("look for drives: {}", paths.join(", ")),
             Self::VerifyLog => "verify the audit log".to_owned(),
         }
@@ -80,7 +81,10 @@ impl Change {
         // A login is noted with the name of who logs in.
         !matches!(
             self,
-            Self::FindDrives { .. } | Self::VerifyLog | Self::Access(AccessChange::LogIn { .. })
+            Self::FindDrives { .. }
+                | Self::VerifyLog
+                | Self::Fabric(FabricChange::Discover(_))
+                | Self::Access(AccessChange::LogIn { .. })
         )
     }
 }

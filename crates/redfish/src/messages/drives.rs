@@ -37,6 +37,11 @@ messages! { DRIVES:
         "drives behind NVMe over Fabrics can't be used: %1",
         "see which limit is too low with: palisade doctor",
         "The core that keeps paths to such drives could not be started.";
+    FABRIC_SILENT: "FabricSilent" Failed Daemon [Number("SECONDS")]
+        "nothing came of it within %1 s",
+        "see the paths that are being connected with: palisade drive paths",
+        "What was asked for goes on. A controller that is being connected may take long to become \
+         ready.";
     SUBSYSTEM_NOT_REACHED: "SubsystemNotReached" Failed Daemon [Text("PROBLEM")]
         "%1",
         "see what is at an address with: palisade drive discover -a ADDR -s PORT",

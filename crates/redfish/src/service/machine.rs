@@ -75,6 +75,7 @@ pub(super) fn manager(view: &View) -> Value {
         (true, true) => Standing::GOOD,
         (true, false) => Standing::enabled("Warning"),
     };
+    let action = |name| format!("{}/Actions/Oem/PalisadeManager.{name}", uri::MANAGER);
     let mut manager = json!({
         "@odata.id": uri::MANAGER,
         "@odata.type": "#Manager.v1_25_0.Manager",
@@ -94,6 +95,11 @@ pub(super) fn manager(view: &View) -> Value {
             "ManagerForChassis": links(chassis::uris(view)),
             "ManagerForFabrics": links(super::fabrics::ALL.map(uri::fabric)),
         },
+        "Actions": {"Oem": {
+            "#PalisadeManager.Discover": {"target": action("Discover")},
+            "#PalisadeManager.Connect": {"target": action("Connect")},
+            "#PalisadeManager.Disconnect": {"target": action("Disconnect")},
+        }},
         "Oem": oem::wrapped(&oem::Manager::from(view)),
     });
     super::put_named(&mut manager, "ServiceEntryPointUUID", &server.uuid);

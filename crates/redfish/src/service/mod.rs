@@ -136,7 +136,8 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
         R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
-        R::StorageActionInfo
+        R::ManagerActionInfo
+        | R::StorageActionInfo
         | R::PoolActionInfo
         | R::DriveActionInfo
         | R::ConditionsActionInfo

@@ -1,0 +1,149 @@
+//! `palisade drive discover`, `connect`, `connect-all` and `disconnect`: subsystems behind NVMe
+//! over Fabrics, in the words of nvme-cli.
+
+use crate::array::DONE;
+use crate::client::{self, Change, Client};
+use crate::confirm;
+use crate::output::{How, Output, Problem, table};
+use redfish::change::{DISCOVERY_PORT, PORT};
+use redfish::service::uri;
+use redfish::told;
+use redfish::view::Answer;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A discovery service.
+#[derive(Debug, clap::Args)]
+pub struct Service {
+    /// Address of the discovery service, or a name that leads there
+    #[arg(short = 'a', long, value_name = "ADDR")]
+    traddr: String,
+    /// Its TCP port
+    #[arg(short = 's', long, value_name = "PORT", default_value_t = DISCOVERY_PORT,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    trsvcid: u16,
+}
+
+/// A path to a subsystem.
+#[derive(Debug, clap::Args)]
+pub struct Path {
+    /// Address of the controller, or a name that leads there
+    #[arg(short = 'a', long, value_name = "ADDR")]
+    traddr: String,
+    /// Its TCP port
+    #[arg(short = 's', long, value_name = "PORT", default_value_t = PORT,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    trsvcid: u16,
+    /// NQN of the subsystem
+    #[arg(short = 'n', long, value_name = "NQN")]
+    nqn: String,
+}
+
+/// A subsystem, or one path to it.
+#[derive(Debug, clap::Args)]
+pub struct Gone {
+    /// NQN of the subsystem
+    #[arg(short = 'n', long, value_name = "NQN")]
+    nqn: String,
+    /// Address of the path; without it all paths are taken away
+    #[arg(short = 'a', long, value_name = "ADDR")]
+    traddr: Option<String>,
+    /// Its TCP port; 4420 where none is given
+    #[arg(short = 's', long, value_name = "PORT", requires = "traddr",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    trsvcid: Option<u16>,
+}
+
+/// What a discovery service tells, as it is printed.
+#[derive(Debug, Serialize)]
+struct Discovered {
+    generation: u64,
+    entries: Vec<Entry>,
+}
+
+/// Where a subsystem is, in the words of nvme-cli.
+#[derive(Debug, Serialize)]
+struct Entry {
+    subtype: String,
+    subnqn: String,
+    traddr: String,
+    trsvcid: String,
+    portid: u16,
+}
+
+/// The drives that were connected, as they are printed.
+#[derive(Debug, Serialize)]
+struct Connected {
+    drives: Vec<String>,
+}
+
+fn action(name: &str) -> String {
+    format!("{}/Actions/Oem/PalisadeManager.{name}", uri::MANAGER)
+}
+
+/// Asks a discovery service where subsystems are.
+pub async fn discover(service: &Service, output: Output, client: &Client) -> Result<(), Problem> {
+    let body = json!({ "Address": service.traddr, "Port": service.trsvcid });
+    let told = client.post(&action("Discover"), &body).await?;
+    let told::Discovered { generation, entries } = client::read(told)?;
+    let entry = |own: told::DiscoveredEntry| Entry {
+        subtype: own.subsystem_type,
+        subnqn: own.subsystem_nqn,
+        traddr: own.address,
+        trsvcid: own.port,
+        portid: own.port_id,
+    };
+    let entries = entries.into_iter().map(entry).collect();
+    output.print(&Answer::new(Discovered { generation, entries }), text);
+    Ok(())
+}
+
+fn text(told: &Discovered) -> String {
+    let row = |own: &Entry| {
+        let Entry { subtype, subnqn, traddr, trsvcid, portid } = own;
+        vec![subtype.clone(), subnqn.clone(), traddr.clone(), trsvcid.clone(), portid.to_string()]
+    };
+    let rows: Vec<_> = told.entries.iter().map(row).collect();
+    table(&["SUBTYPE", "SUBNQN", "TRADDR", "TRSVCID", "PORTID"], &rows)
+}
+
+/// Connects a subsystem by a path.
+pub async fn connect(path: &Path, how: How, client: &Client) -> Result<(), Problem> {
+    let Path { traddr, trsvcid, nqn } = path;
+    let body = json!({ "Address": traddr, "Port": trsvcid, "Subsystem": nqn });
+    connect_as(body, how, client).await
+}
+
+/// Connects all subsystems that a discovery service tells of.
+pub async fn connect_all(service: &Service, how: How, client: &Client) -> Result<(), Problem> {
+    let body = json!({ "Address": service.traddr, "Port": service.trsvcid });
+    connect_as(body, how, client).await
+}
+
+async fn connect_as(body: Value, how: How, client: &Client) -> Result<(), Problem> {
+    let change = Change::post(action("Connect"), body);
+    let Some(told) = confirm::change(&change, how, client).await? else { return Ok(()) };
+    let told::Connected { drives } = client::read(told)?;
+    how.output.print(&Answer::new(Connected { drives }), |told| match told.drives.is_empty() {
+        true => "nothing that can be a drive is there".to_owned(),
+        false => told.drives.join("\n"),
+    });
+    Ok(())
+}
+
+/// Disconnects a subsystem, or takes one path to it away.
+pub async fn disconnect(gone: &Gone, how: How, client: &Client) -> Result<(), Problem> {
+    let mut body = json!({ "Subsystem": gone.nqn });
+    if let Some(address) = &gone.traddr {
+        body["Address"] = json!(address);
+        body["Port"] = json!(gone.trsvcid.unwrap_or(PORT));
+    }
+    let change = Change::post(action("Disconnect"), body);
+    if confirm::change(&change, how, client).await?.is_some() {
+        how.output.print(&DONE, |_| match &gone.traddr {
+            Some(address) => format!("{} is disconnected from {address}", gone.nqn),
+            None => format!("{} is disconnected", gone.nqn),
+        });
+    }
+    Ok(())
+}
