@@ -40,6 +40,9 @@ const HOST_ID: &str = "hostid";
 /// For how long what a name with `*` stood for counts.
 const KNOWN: Duration = Duration::from_secs(10);
 
+/// For how long it counts that nothing was found.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Names that a name with `*` stood for, and when that was found.
 type Found = BTreeMap<PathBuf, (Instant, Vec<PathBuf>)>;
 
@@ -136,13 +139,18 @@ impl Fabrics {
             return vec![Name::whole(subsystem, namespace)];
         }
         if let Some((when, found)) = lock(&self.found).get(path)
-            && when.elapsed() < KNOWN
+            && when.elapsed() < if found.is_empty() { AGAIN } else { KNOWN }
         {
             return found.clone();
         }
         let found = fabric.find(&name).unwrap_or_default();
         lock(&self.found).insert(path.to_owned(), (Instant::now(), found.clone()));
         found
+    }
+
+    /// Whether nothing was found yet for a name with `*`.
+    pub fn awaits(&self) -> bool {
+        lock(&self.found).values().any(|(_, found)| found.is_empty())
     }
 
     /// The names of all drives that are connected.

@@ -2,7 +2,8 @@
 //!
 //! Drives come up one by one, those behind a fabric perhaps after the daemon. A drive that is not
 //! there when its array is started is recorded as failed, and stays out until a person puts it
-//! back. So what lacks a drive that counts is waited for.
+//! back. So what lacks a drive that counts is waited for, and so are drives behind a fabric that the
+//! configuration names: which arrays they have is known only then.
 //!
 //! States of an array that was found: lacking (drives are looked for again every [`AGAIN`]) →
 //! tried, once: when nothing lacks, or with what is there when the wait is over; or a person has
@@ -42,6 +43,11 @@ struct Done {
     problems: Vec<Error>,
 }
 
+/// Whether a drive is behind a fabric, and not reached.
+fn is_not_reached(problem: &LookError) -> bool {
+    matches!(problem, LookError::Open(OpenError::Remote { .. }))
+}
+
 impl Manager {
     /// Start-up; waits so long for drives. Answers with what went wrong, which is not fatal.
     pub async fn start(&self, wait: Duration) -> Vec<Error> {
@@ -60,7 +66,9 @@ impl Manager {
             // Before the first of them is served: hosts find a subsystem whole.
             self.tell_absent().await;
             let lacking = self.start_found(&mut done, (late, wait)).await;
-            if !lacking || late {
+            // What is on a drive that is not reached yet nobody knows.
+            let is_reached = !unusable.iter().any(is_not_reached) && !self.data.fabrics().awaits();
+            if !lacking && is_reached || late {
                 break unusable;
             }
             let next = until.min(Instant::now() + AGAIN);

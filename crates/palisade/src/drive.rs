@@ -16,6 +16,7 @@ use clap_complete::engine::ArgValueCompleter;
 use control::failure;
 use control::probe::{self, Unread};
 use core::fmt::Display;
+use drives::remote::is_remote;
 use drives::{OpenError, OpenOptions, SharedDrive};
 use redfish::messages;
 use redfish::service::uri;
@@ -217,6 +218,9 @@ fn not_opened(error: &OpenError) -> Problem {
 
 /// Opens a drive for a look, whoever has it.
 fn open(path: &Path) -> Result<SharedDrive, Problem> {
+    if is_remote(path) {
+        return fabric::open(path);
+    }
     let options = OpenOptions { read_only: true, exclusive: false, ..OpenOptions::default() };
     SharedDrive::open(path, &options).map_err(|error| not_opened(&error))
 }
@@ -351,6 +355,7 @@ fn wipe_here(
     // While it is open nobody else has it: what is agreed to is what is erased.
     let drive = match how.dry_run {
         true => open(path)?,
+        false if is_remote(path) => fabric::open(path)?,
         false => {
             SharedDrive::open(path, &OpenOptions::default()).map_err(|error| not_opened(&error))?
         }

@@ -5,12 +5,17 @@ use crate::array::DONE;
 use crate::client::{self, Change, Client};
 use crate::confirm;
 use crate::output::{How, Output, Problem, table};
+use control::fabrics::Fabrics;
+use control::failure;
+use drives::SharedDrive;
 use redfish::change::{DISCOVERY_PORT, PORT};
+use redfish::messages;
 use redfish::service::uri;
 use redfish::told;
 use redfish::view::Answer;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::OnceLock;
 
 /// A discovery service.
 #[derive(Debug, clap::Args)]
@@ -75,6 +80,17 @@ struct Entry {
 #[derive(Debug, Serialize)]
 struct Connected {
     drives: Vec<String>,
+}
+
+/// Opens a remote drive by connections of this process, which last as long as that.
+pub fn open(path: &std::path::Path) -> Result<SharedDrive, Problem> {
+    static HERE: OnceLock<Fabrics> = OnceLock::new();
+    let fabrics = HERE.get_or_init(|| Fabrics::new(0, Box::new(|_| ())));
+    let found = fabrics.resolve(path)?;
+    let [name] = &found[..] else {
+        return Err(Problem::new(&messages::NOT_ONE_DRIVE, &[&path.display(), &found.len()]));
+    };
+    fabrics.open(name).map_err(|error| failure::not_opened(&error).into())
 }
 
 fn action(name: &str) -> String {

@@ -29,5 +29,6 @@ mod memory;
 mod messages;
 mod notify;
 mod redfish;
+mod remote;
 mod watch;
 mod wide;

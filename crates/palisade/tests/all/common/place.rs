@@ -26,6 +26,10 @@ pub struct Place {
     /// What the next daemon's configuration says; long enough for the busiest machine unless a test
     /// has a drive that hangs.
     pub drive_deadline_ms: u64,
+    /// How long the next daemon waits for drives at its start.
+    pub drive_wait_ms: u64,
+    /// Drives of the next daemon beside those that are here.
+    pub others: Vec<String>,
     /// Further lines of the next daemon's configuration.
     pub more: String,
     drive_bytes: u64,
@@ -47,8 +51,9 @@ impl Place {
         };
         let rng = Rng::of_this_run(what);
         let (drive_bytes, drive_deadline_ms) = (drive_mib * MIB, 10_000);
-        let more = String::new();
-        Self { dir: dir.expect("a directory"), rng, drive_deadline_ms, more, drive_bytes, made: 0 }
+        let dir = dir.expect("a directory");
+        let (drive_wait_ms, others, more, made) = Default::default();
+        Self { dir, rng, drive_deadline_ms, drive_wait_ms, others, more, drive_bytes, made }
     }
 
     /// A file here.
@@ -274,17 +279,20 @@ impl Starting {
         let (socket, config, log) =
             (place.file("socket"), place.file("palisade.toml"), place.file("daemon.log"));
         // A JSON string is a TOML string too.
+        let own = place.file("drive-*.img").to_string_lossy().into_owned();
+        let drives: Vec<String> = [own].into_iter().chain(place.others.clone()).collect();
         let text = format!(
             "socket = {}
 cores = {cores}
-drives = [{}]
+drives = {}
 drive_deadline_ms = {}
 \
-             drive_wait_ms = 0
+             drive_wait_ms = {}
 {}",
             Value::from(socket.to_string_lossy()),
-            Value::from(place.file("drive-*.img").to_string_lossy()),
+            Value::from(drives),
             place.drive_deadline_ms,
+            place.drive_wait_ms,
             place.more,
         );
         std::fs::write(&config, text).expect("written");

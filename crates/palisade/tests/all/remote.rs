@@ -1,0 +1,150 @@
+//! Drives behind NVMe/TCP: an array on volumes of another daemon.
+
+use crate::common::nbd::Client;
+use crate::common::place::{Daemon, Place, Served, Starting};
+use crate::common::{LIMIT, MIB, until};
+use serde_json::Value;
+
+/// Drives of the array, and what each has.
+const DRIVES: usize = 4;
+const DRIVE_MIB: u64 = 48;
+const VOLUME: usize = 24 << 20;
+
+/// The subsystem of a volume.
+fn subsystem(number: usize) -> String {
+    format!("nqn.2026-11.org.example:drive-{number}")
+}
+
+/// A daemon whose volumes are the drives of others, and their names.
+fn shelf(place: &mut Place) -> (Daemon, Vec<String>) {
+    let drives = place.drives(2);
+    let shelf = Daemon::start(place, 1);
+    shelf.create("shelf", "0", &drives, &[]);
+    let mut names: Vec<String> = Vec::new();
+    for number in 0..DRIVES {
+        let volume = format!("shelf/v{number}");
+        shelf.call(&["volume", "create", &volume, "--size", &format!("{DRIVE_MIB}M")]);
+        // All on one port.
+        let at = names.first().map_or("127.0.0.1:0", |first| address(first)).to_owned();
+        let subsystem = subsystem(number);
+        let words = ["export", "create", &volume, "--nvme-tcp", &at, "--subsystem", &subsystem];
+        let export = shelf.call(&[&words[..], &["--any-host"]].concat());
+        names.push(export["uri"].as_str().expect("a URI").to_owned());
+    }
+    (shelf, names)
+}
+
+/// The address and port of a name.
+fn address(name: &str) -> &str {
+    let rest = name.strip_prefix("nvme+tcp://").expect("the name of a remote drive");
+    rest.split('/').next().expect("an address")
+}
+
+/// The flags that name the address.
+fn at(name: &str) -> [&str; 4] {
+    let (host, port) = address(name).rsplit_once(':').expect("a port");
+    ["-a", host, "-s", port]
+}
+
+fn fill(served: &Served, data: &[u8]) {
+    let mut client = Client::connect(&served.socket, &served.name).expect("connects");
+    for (at, part) in (0..).step_by(MIB as usize).zip(data.chunks(MIB as usize)) {
+        client.write(at, part).expect("written");
+    }
+}
+
+fn check(served: &Served, data: &[u8]) {
+    let mut client = Client::connect(&served.socket, &served.name).expect("connects");
+    let mut back = vec![0; MIB as usize];
+    for (at, part) in (0..).step_by(MIB as usize).zip(data.chunks(MIB as usize)) {
+        client.read(at, &mut back).expect("read");
+        assert!(back == part, "other data at {at}");
+    }
+}
+
+#[test]
+fn an_array_is_on_drives_behind_nvme_tcp() {
+    let (mut far, mut here) = (Place::new("shelf", 160), Place::new("host", 8));
+    let (shelf, names) = shelf(&mut far);
+    let host = Daemon::start(&here, 2);
+    let told = host.call(&[&["drive", "discover"][..], &at(&names[0])].concat());
+    let entries = told["entries"].as_array().expect("a list");
+    let subsystems: Vec<Value> = entries.iter().map(|own| own["subnqn"].clone()).collect();
+    assert_eq!(subsystems, (0..DRIVES).map(|own| subsystem(own).into()).collect::<Vec<Value>>());
+    assert!(entries.iter().all(|own| own["subtype"] == "nvme" && own["portid"].is_u64()));
+    // Two by one word, the others by their names.
+    let connect = |number: usize, words: &[&str]| {
+        let nqn = subsystem(number);
+        let flags = [&at(&names[0])[..], &["-n", &nqn]].concat();
+        host.call(&[words, &flags].concat())
+    };
+    assert_eq!(
+        connect(0, &["drive", "connect"])["drives"][0],
+        format!("nvme://{}/1", subsystem(0))
+    );
+    host.create("tank", "5", &names, &[]);
+    let slots = host.show("tank")["slots"].clone();
+    for number in 0..DRIVES {
+        assert_eq!(slots[number]["drive"], format!("nvme://{}/1", subsystem(number)));
+        assert!(slots[number]["serial"].as_str().is_some_and(|own| own.starts_with("uuid.")));
+    }
+    let served = host.volume(&here, "tank/v", &VOLUME.to_string());
+    let mut data = vec![0; VOLUME];
+    here.rng.fill(&mut data);
+    fill(&served, &data);
+    check(&served, &data);
+    // It has them, and would lose them.
+    let first = subsystem(0);
+    let told = host.refused(&["drive", "disconnect", "-n", &first]);
+    assert!(told.contains("in use") && told.contains(&first), "{told}");
+    host.scrub("tank");
+    host.stop();
+    // At the next start it finds them by itself, though they come after it.
+    shelf.stop();
+    let wildcard = format!("nvme+tcp://{}/*/*", address(&names[0]));
+    here.others = [names[1..].to_vec(), vec![wildcard]].concat();
+    (here.drive_wait_ms, here.more) = (60_000, "[fabrics]\nhdr_digest = true\n".to_owned());
+    let starting = Starting::begin(&here, 2, &[], &[]);
+    let shelf = Daemon::start(&far, 1);
+    let host = starting.ready();
+    assert_eq!(host.show("tank")["state"], "optimal");
+    until("its export", LIMIT, || served.socket.exists().then_some(()));
+    check(&served, &data);
+    host.scrub("tank");
+    // A drive that is not needed any more goes.
+    host.call(&["array", "stop", "tank"]);
+    host.stop();
+    shelf.stop();
+}
+
+#[test]
+fn mistakes_in_names_of_remote_drives_are_told() {
+    let place = Place::new("mistakes", 8);
+    let daemon = Daemon::start(&place, 1);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = nobody.local_addr().expect("an address").port();
+    drop(nobody);
+    for (drive, told) in [
+        ("nvme://nqn.2026-11.org.example:s/1".to_owned(), "is not connected"),
+        ("nvme://*/1".to_owned(), "found at an address"),
+        ("nvme+tcp://127.0.0.1/nqn.2026-11.org.example:s/1".to_owned(), "an address and a port"),
+        (format!("nvme+tcp://127.0.0.1:{port}/nqn.2026-11.org.example:s/1"), "refused"),
+        (format!("nvme+tcp://127.0.0.1:{port}/s/1"), "not the name of a subsystem"),
+    ] {
+        let words = ["array", "create", "a", "--level", "0", "--drives", &drive, "/dev/null"];
+        let said = daemon.refused(&words);
+        assert!(said.contains(told), "{drive}: {said}");
+        let said = daemon.refused(&["drive", "inspect", &drive]);
+        assert!(said.contains(told), "{drive}: {said}");
+    }
+    let port = port.to_string();
+    let at = ["-a", "127.0.0.1", "-s", &port];
+    let said = daemon.refused(&[&["drive", "discover"][..], &at].concat());
+    assert!(said.contains("refused"), "{said}");
+    let connect = [&["drive", "connect"][..], &at, &["-n", "s"]].concat();
+    let said = daemon.refused(&connect);
+    assert!(said.contains("not a valid NQN"), "{said}");
+    let said = daemon.refused(&["drive", "disconnect", "-n", "nqn.2026-11.org.example:s"]);
+    assert!(said.contains("is not connected"), "{said}");
+    daemon.stop();
+}
