@@ -361,9 +361,10 @@ impl Manager {
             let drives = array.slots.iter().filter_map(|slot| slot.drive.as_deref());
             let unnamed = drives.filter(|path| !self.is_named(path));
             array.warnings.extend(unnamed.map(|path| {
+                let name = self.data.fabrics().with_place(path);
                 format!(
                     "{path} is not in the daemon's configuration, and would be missing at its \
-                     next start: add it to drives = [\"{path}\", …]"
+                     next start: add it to drives = [\"{name}\", …]"
                 )
             }));
         }

@@ -16,16 +16,16 @@ use crate::config::Fabrics as Says;
 use crate::lock::lock;
 use crate::nameplate::Nameplate;
 use crate::state::State;
-use ::nvme::log::{self, PlaceKind};
+use ::nvme::log::{self, Access, PlaceKind};
 use ::nvme::nqn::Nqn;
 use core::fmt::Display;
-use drives::remote::host::HostIdentity;
-use drives::remote::{Fabric, FabricError, Name, Place};
+use drives::remote::host::{HostIdentity, NamespaceInfo, PathState, PathStatus};
+use drives::remote::{Fabric, FabricError, Name, Place, SubsystemStatus, is_remote};
 use drives::{OpenError, SharedDrive};
 use redfish::change;
 use redfish::messages as say;
 use redfish::told::{Connected, Discovered, DiscoveredEntry};
-use redfish::view::Error;
+use redfish::view::{self, Error};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -158,6 +158,32 @@ impl Fabrics {
         self.running().map_or_else(Vec::new, |fabric| fabric.names())
     }
 
+    /// How each connected drive is reached, by its one name.
+    pub fn remotes(&self) -> BTreeMap<PathBuf, Arc<view::Remote>> {
+        let all = self.running().map_or_else(Vec::new, |fabric| fabric.status());
+        let remotes = |own: &SubsystemStatus| {
+            let name = own.name.clone();
+            let remote = |(id, is): (&u32, &NamespaceInfo)| {
+                let paths = own.paths.iter().map(|path| of_path(path, *id)).collect();
+                let remote = view::Remote { nguid: nguid(is), uuid: uuid(is), paths };
+                (Name::whole(&name, *id), Arc::new(remote))
+            };
+            own.namespaces.iter().map(remote).collect::<Vec<_>>()
+        };
+        all.iter().flat_map(remotes).collect()
+    }
+
+    /// The name of a drive with the address of a path to it, by which it is found at a start; of
+    /// one that is not behind a fabric the path that it is.
+    pub fn with_place(&self, path: &str) -> String {
+        let remotes = if is_remote(Path::new(path)) { self.remotes() } else { BTreeMap::new() };
+        let first = remotes.get(Path::new(path)).and_then(|own| own.paths.first());
+        match (first, path.split_once("://")) {
+            (Some(first), Some((_, rest))) => format!("nvme+tcp://{}/{rest}", first.address),
+            _ => path.to_owned(),
+        }
+    }
+
     /// Asks a discovery service where subsystems are. The caller waits.
     ///
     /// # Errors
@@ -260,6 +286,43 @@ fn made() -> Result<(Nqn, Uuid), Error> {
     // As the specification has it for hosts that have a UUID only (Base, section 4.7).
     let nqn = Nqn::new(&format!("nqn.2014-08.org.nvmexpress:uuid:{id}"));
     Ok((nqn.map_err(|error| failed(&error))?, id))
+}
+
+fn nguid(is: &NamespaceInfo) -> Option<String> {
+    let bytes = Some(is.known.nguid).filter(|nguid| *nguid != [0; 16])?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn uuid(is: &NamespaceInfo) -> Option<String> {
+    let bytes = Some(is.known.uuid).filter(|uuid| *uuid != [0; 16])?;
+    Some(Uuid(bytes).to_string())
+}
+
+/// A path to a namespace.
+fn of_path(path: &PathStatus, namespace: u32) -> view::RemotePath {
+    let access = |access: &Access| match access {
+        Access::Optimized => view::PathAccess::Optimized,
+        Access::NonOptimized => view::PathAccess::NonOptimized,
+        Access::Inaccessible => view::PathAccess::Inaccessible,
+        Access::PersistentLoss => view::PathAccess::PersistentLoss,
+        Access::Change => view::PathAccess::Change,
+    };
+    view::RemotePath {
+        address: path.address.to_string(),
+        state: match path.state {
+            PathState::Live => view::PathState::Live,
+            PathState::Connecting => view::PathState::Connecting,
+            PathState::Fencing => view::PathState::Fencing,
+            PathState::Lost => view::PathState::Lost,
+        },
+        ana: path.access.get(&namespace).map(access),
+        cntlid: path.controller,
+        queues: path.queues,
+        errors: path.errors,
+        reconnects: path.reconnects,
+        last_error: path.problem.as_ref().map(ToString::to_string),
+        next_try_seconds: path.next_try.map(|next| next.0.div_ceil(1_000_000_000)),
+    }
 }
 
 fn of(place: &change::Place) -> Result<Place, Error> {

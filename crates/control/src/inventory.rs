@@ -294,6 +294,7 @@ impl Known {
     pub fn described(&self, places: &Places) -> Option<view::KnownDrive> {
         let plate = self.plate.clone().unwrap_or_default();
         Some(view::KnownDrive {
+            remote: None,
             id: self.id.clone()?,
             wwid: plate.wwid,
             model: plate.model,

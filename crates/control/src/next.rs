@@ -363,6 +363,7 @@ mod tests {
             since: 0,
         };
         let drive = |path: &str, health, reasons: &[&str]| KnownDrive {
+            remote: None,
             id: path.to_owned(),
             wwid: None,
             model: None,

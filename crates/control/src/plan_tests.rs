@@ -62,6 +62,7 @@ fn array(state: ArrayState) -> Array {
 
 fn known(number: u16) -> KnownDrive {
     KnownDrive {
+        remote: None,
         id: format!("wwid-{number}"),
         wwid: None,
         model: None,

@@ -21,6 +21,7 @@ use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
 use redfish::view::{Error, KnownDrive, Server, Shown, View};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +88,9 @@ impl Manager {
         let mut status = self.status_of(&told.arrays);
         let mut drives: Vec<KnownDrive> =
             self.inventory().iter().filter_map(|known| known.described(&places)).collect();
+        let behind = self.data.fabrics().remotes();
         for known in &mut drives {
+            known.remote = behind.get(Path::new(&known.drive.path)).cloned();
             known.hardware = self.wellness.hardware(&known.drive.path).unwrap_or_default();
         }
         status.next.extend(next::unwell(&drives));

@@ -163,6 +163,7 @@ fn running() -> (Facts, Told) {
 
 fn known(number: u32) -> KnownDrive {
     KnownDrive {
+        remote: None,
         id: format!("eui.{number}"),
         wwid: None,
         model: None,

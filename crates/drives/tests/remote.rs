@@ -57,11 +57,11 @@ fn what_is_where_is_told() {
     assert!(generation > 0);
     let subsystems: Vec<_> = places.iter().map(|own| own.subsystem.to_string()).collect();
     assert!(subsystems.contains(&SUBSYSTEM.to_owned()), "{subsystems:?}");
-    assert!(fabric.status().unwrap().is_empty());
+    assert!(fabric.status().is_empty());
     fabric.connect(&shelf.place, &nqn(SUBSYSTEM)).unwrap();
     // Once more: it is there.
     fabric.connect(&shelf.place, &nqn(SUBSYSTEM)).unwrap();
-    let status = fabric.status().unwrap();
+    let status = fabric.status();
     assert_eq!(status.len(), 1);
     assert_eq!(status[0].paths.len(), 1);
     assert_eq!(status[0].paths[0].state, PathState::Live);
@@ -75,7 +75,7 @@ fn what_is_where_is_told() {
     assert!(matches!(refused, Err(FabricError::NoPath(..))), "{refused:?}");
     drop(drive);
     fabric.disconnect(&nqn(SUBSYSTEM), None).unwrap();
-    assert!(fabric.status().unwrap().is_empty());
+    assert!(fabric.status().is_empty());
     let refused = fabric.disconnect(&nqn(SUBSYSTEM), None);
     assert!(matches!(refused, Err(FabricError::NotConnected(_))), "{refused:?}");
 }
@@ -92,7 +92,7 @@ fn why_it_is_not_connected_is_told() {
     let refused = fabric.connect(&place, &nqn(SUBSYSTEM)).unwrap_err();
     assert!(refused.to_string().contains("refused"), "{refused}");
     assert!(matches!(refused, FabricError::Problem { problem: Problem::NoLine(_), .. }));
-    assert!(fabric.status().unwrap().is_empty(), "what was tried in vain is forgotten");
+    assert!(fabric.status().is_empty(), "what was tried in vain is forgotten");
     let nowhere: Place = "no-such-host.invalid:4420".parse().unwrap();
     let refused = fabric.connect(&nowhere, &nqn(SUBSYSTEM));
     assert!(matches!(refused, Err(FabricError::NoAddress { .. })), "{refused:?}");
@@ -114,8 +114,7 @@ fn a_drive_whose_target_goes_is_gone_and_comes_back() {
     drive.write_blocking(0, &[buffer(1, 4096)]).unwrap();
     let place = shelf.place.clone();
     shelf.stop();
-    let state =
-        |fabric: &palisade_drives::remote::Fabric| fabric.status().unwrap()[0].paths[0].state;
+    let state = |fabric: &palisade_drives::remote::Fabric| fabric.status()[0].paths[0].state;
     assert_eq!(read_at(&drive, 0), Err(DriveError::Gone));
     wait_for("the end of the fence", || state(&fabric) == PathState::Connecting);
     assert_eq!(drive.write_blocking(0, &[buffer(2, 4096)]), Err(DriveError::Gone));
@@ -123,7 +122,7 @@ fn a_drive_whose_target_goes_is_gone_and_comes_back() {
     let _shelf = Shelf::at(listener, BYTES, 512);
     wait_for("the path", || state(&fabric) == PathState::Live);
     wait_for("the drive", || read_at(&drive, 0).is_ok());
-    let status = fabric.status().unwrap();
+    let status = fabric.status();
     assert!(status[0].paths[0].reconnects >= 1, "{status:?}");
     // A drive of a fabric that has ended is gone.
     drop(fabric);

@@ -227,7 +227,7 @@ pub struct PathStatus {
     pub state: PathState,
     /// The controller's number in the subsystem, if it is live.
     pub controller: Option<u16>,
-    /// How the controller comes to its namespaces, as it said last.
+    /// How the controller comes to its namespaces, while it is live.
     pub access: BTreeMap<u32, Access>,
     /// I/O queues that are connected.
     pub queues: u16,
@@ -589,12 +589,13 @@ impl PathRecord {
     }
 
     fn status(&self, number: u8, now: Nanos) -> PathStatus {
+        let is_live = self.stage == Stage::Live;
         PathStatus {
             path: (number, self.serial).into(),
             address: self.address,
             state: self.state(),
-            controller: (self.stage == Stage::Live).then_some(self.controller),
-            access: self.access.clone(),
+            controller: is_live.then_some(self.controller),
+            access: if is_live { self.access.clone() } else { BTreeMap::new() },
             queues: self.queues,
             errors: self.errors,
             reconnects: self.associations.saturating_sub(1),

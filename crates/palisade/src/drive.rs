@@ -92,6 +92,14 @@ pub enum Command {
         #[command(flatten)]
         how: How,
     },
+    /// Show the paths to drives behind NVMe over Fabrics, and how they are
+    Paths {
+        /// Drive: its name nvme://NQN/NSID, serial number, id or ARRAY:SLOT; all without it
+        #[arg(add = ArgValueCompleter::new(complete::drives))]
+        drive: Option<PathBuf>,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Show the array record on a drive; needs no daemon
     Inspect {
         /// Drive: a block device or file; also by serial number, id or ARRAY:SLOT
@@ -141,6 +149,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Connect { path, how } => fabric::connect(path, *how, client).await,
         Command::ConnectAll { service, how } => fabric::connect_all(service, *how, client).await,
         Command::Disconnect { gone, how } => fabric::disconnect(gone, *how, client).await,
+        Command::Paths { drive, output } => fabric::paths(drive.as_deref(), *output, client).await,
         Command::Inspect { path, output } => inspect(&here(path, client).await?, *output),
         Command::Wipe { path, yes, overwrite, how } => {
             let named = match overwrite {

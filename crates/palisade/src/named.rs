@@ -168,6 +168,7 @@ mod tests {
     fn drive(id: &str, path: &str, serial: &str) -> KnownDrive {
         let (path, serial) = (path.to_owned(), serial.to_owned());
         KnownDrive {
+            remote: None,
             id: id.to_owned(),
             wwid: None,
             model: None,

@@ -12,6 +12,7 @@ const STORAGE: &str = "/redfish/v1/Systems/local/Storage/palisade";
 
 fn drive(id: &str, path: &str) -> KnownDrive {
     KnownDrive {
+        remote: None,
         id: id.into(),
         wwid: None,
         model: None,

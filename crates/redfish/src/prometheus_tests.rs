@@ -436,6 +436,7 @@ fn surroundings() -> Surroundings {
 
 fn drive(number: u16) -> KnownDrive {
     KnownDrive {
+        remote: None,
         id: format!("eui.{number}"),
         wwid: None,
         model: Some("Fast \"One\"".to_owned()),

@@ -15,7 +15,8 @@ use crate::oem;
 use crate::service::uri;
 use crate::view::{
     Alert, Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap,
-    RegionParts, Server, SlotInfo, Status, Task, TaskKind, Unreadable, View, Volume,
+    RegionParts, Remote, RemotePath, Server, SlotInfo, Status, Task, TaskKind, Unreadable, View,
+    Volume,
 };
 use serde_json::Value;
 
@@ -256,7 +257,13 @@ pub fn export(connection: &Value) -> Result<Export, Error> {
 pub fn drive(resource: &Value) -> Result<KnownDrive, Error> {
     let own: oem::Drive = oem::of(resource)?;
     let block = number(resource, "/BlockSizeBytes")?;
+    let (nguid, uuid) = (own.nguid, own.uuid);
+    let remote = own.paths.map(|paths| {
+        let paths = paths.into_iter().map(RemotePath::from).collect();
+        Remote { nguid, uuid, paths }.into()
+    });
     Ok(KnownDrive {
+        remote,
         id: text(resource, "/Id")?,
         wwid: own.wwid,
         model: optional(resource, "/Model"),

@@ -272,6 +272,7 @@ fn drive(random: &mut Random, number: u64) -> KnownDrive {
     let uuid = "uuid.ba1f1d94-1d0c-4a25-8d55-6f1e4a1f9d10";
     let kinds = ["eui.0025385b01404d3e", "naa.5000c500a1b2c3d4", uuid, "uuid.x", "nvme.1-2"];
     KnownDrive {
+        remote: None,
         id: format!("drive.{number}~2"),
         wwid: random.maybe(|r| r.pick(&kinds).to_owned()),
         model: random.maybe(Random::text),

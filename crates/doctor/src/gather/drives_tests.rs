@@ -138,6 +138,7 @@ fn who_else_has_a_drive_or_a_part_of_it_is_found() {
 #[test]
 fn what_the_daemon_knows_of_a_drive_is_found_by_its_path() {
     let known = view::KnownDrive {
+        remote: None,
         id: "x".to_owned(),
         wwid: None,
         model: None,

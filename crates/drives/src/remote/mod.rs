@@ -33,7 +33,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use thiserror::Error;
-use units::{CoreId, Uuid};
+use units::{CoreId, Nanos, Uuid};
 
 pub use name::{BadName, Name, Place};
 pub use nvme_host as host;
@@ -244,7 +244,7 @@ impl Fabric {
         let paths = {
             let mut all = self.subsystems();
             let own = all.get_mut(&name.to_string()).ok_or_else(not_connected)?;
-            let paths = own.subsystem.paths(units::Nanos(0));
+            let paths = own.subsystem.paths(Nanos(0));
             let (gone, left): (Vec<_>, Vec<_>) =
                 paths.iter().partition(|path| address.is_none_or(|to| to == path.address));
             if let (true, Some(place)) = (gone.is_empty(), place) {
@@ -288,7 +288,7 @@ impl Fabric {
         let mut all = self.subsystems();
         let is_unused = all.get(&name.to_string()).is_some_and(|own| {
             let has_drives = own.drives.iter().any(|drive| drive.strong_count() > 0);
-            own.subsystem.paths(units::Nanos(0)).is_empty() && !has_drives
+            own.subsystem.paths(Nanos(0)).is_empty() && !has_drives
         });
         if is_unused && let Some(own) = all.remove(&name.to_string()) {
             own.subsystem.close();
@@ -296,20 +296,16 @@ impl Fabric {
     }
 
     /// All subsystems.
-    ///
-    /// # Errors
-    /// The fabric has ended.
-    pub fn status(&self) -> Result<Vec<SubsystemStatus>, FabricError> {
-        let all = self.subsystems().values().map(|own| own.subsystem.clone()).collect::<Vec<_>>();
-        self.ask(async move |env: OwnEnv| {
-            let status = |own: &Arc<Subsystem>| SubsystemStatus {
-                name: own.name.clone(),
-                serial: own.serial(),
-                namespaces: own.namespaces(),
-                paths: own.paths(env.now()),
-            };
-            all.iter().map(status).collect()
-        })
+    pub fn status(&self) -> Vec<SubsystemStatus> {
+        // By the clock of the core that keeps the paths.
+        let now = self.0.handle.counts(CoreId(0)).map_or(Nanos(0), |counts| counts.time);
+        let status = |own: &Connected| SubsystemStatus {
+            name: own.subsystem.name.clone(),
+            serial: own.subsystem.serial(),
+            namespaces: own.subsystem.namespaces(),
+            paths: own.subsystem.paths(now),
+        };
+        self.subsystems().values().map(status).collect()
     }
 
     /// The names of all namespaces of connected subsystems, as far as they are known.

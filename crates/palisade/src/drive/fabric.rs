@@ -1,10 +1,11 @@
-//! `palisade drive discover`, `connect`, `connect-all` and `disconnect`: subsystems behind NVMe
-//! over Fabrics, in the words of nvme-cli.
+//! `palisade drive discover`, `connect`, `connect-all`, `disconnect` and `paths`: subsystems behind
+//! NVMe over Fabrics, in the words of nvme-cli.
 
 use crate::array::DONE;
 use crate::client::{self, Change, Client};
 use crate::confirm;
 use crate::output::{How, Output, Problem, table};
+use crate::{fetch, named};
 use control::fabrics::Fabrics;
 use control::failure;
 use drives::SharedDrive;
@@ -12,7 +13,7 @@ use redfish::change::{DISCOVERY_PORT, PORT};
 use redfish::messages;
 use redfish::service::uri;
 use redfish::told;
-use redfish::view::Answer;
+use redfish::view::{Answer, Drive, KnownDrive, Remote, RemotePath};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -121,6 +122,75 @@ fn text(told: &Discovered) -> String {
     };
     let rows: Vec<_> = told.entries.iter().map(row).collect();
     table(&["SUBTYPE", "SUBNQN", "TRADDR", "TRSVCID", "PORTID"], &rows)
+}
+
+/// The drives behind fabrics, as they are printed.
+#[derive(Debug, Serialize)]
+struct Reached {
+    drives: Vec<ReachedDrive>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize)]
+struct ReachedDrive {
+    drive: String,
+    serial: String,
+    nguid: Option<String>,
+    uuid: Option<String>,
+    bytes: u64,
+    paths: Vec<RemotePath>,
+}
+
+/// Shows the paths to a drive, or to all.
+pub async fn paths(
+    drive: Option<&std::path::Path>,
+    output: Output,
+    client: &Client,
+) -> Result<(), Problem> {
+    let known = match drive {
+        Some(name) => vec![named::one(client, name).await?],
+        None => fetch::drives(client).await?,
+    };
+    if let (Some(_), [KnownDrive { drive, remote: None, .. }]) = (drive, &known[..]) {
+        return Err(Problem::new(&messages::DRIVE_NOT_REMOTE, &[&drive.path]));
+    }
+    let reached = |known: KnownDrive| {
+        let remote = known.remote?;
+        let Remote { nguid, uuid, paths } = (*remote).clone();
+        let Drive { path: drive, serial, bytes, .. } = known.drive;
+        Some(ReachedDrive { drive, serial, nguid, uuid, bytes, paths })
+    };
+    let drives = known.into_iter().filter_map(reached).collect();
+    output.print(&Answer::new(Reached { drives }), text_of_paths);
+    Ok(())
+}
+
+fn text_of_paths(told: &Reached) -> String {
+    let word = |word: serde_json::Result<Value>| {
+        word.ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or("-".to_owned())
+    };
+    let row = |drive: &str, path: &RemotePath| {
+        let next = path.next_try_seconds.map(|next| format!("next try in {next} s"));
+        let about: Vec<String> = path.last_error.iter().cloned().chain(next).collect();
+        vec![
+            drive.to_owned(),
+            path.address.clone(),
+            word(serde_json::to_value(path.state)),
+            word(serde_json::to_value(path.ana)),
+            path.cntlid.map_or("-".to_owned(), |id| id.to_string()),
+            path.queues.to_string(),
+            path.errors.to_string(),
+            path.reconnects.to_string(),
+            about.join("; "),
+        ]
+    };
+    let rows = |own: &ReachedDrive| -> Vec<_> {
+        own.paths.iter().map(|path| row(&own.drive, path)).collect()
+    };
+    let rows: Vec<_> = told.drives.iter().flat_map(rows).collect();
+    let heads =
+        ["DRIVE", "PATH", "STATE", "ANA", "CNTLID", "QUEUES", "ERRORS", "RECONNECTS", "LAST ERROR"];
+    table(&heads, &rows)
 }
 
 /// Connects a subsystem by a path.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 fn known(hardware: Hardware) -> KnownDrive {
     KnownDrive {
+        remote: None,
         id: "eui.0025385b01404d3e".to_owned(),
         wwid: Some("eui.0025385b01404d3e".to_owned()),
         model: Some("KCM7XRUG7T68".to_owned()),

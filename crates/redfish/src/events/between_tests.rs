@@ -85,6 +85,7 @@ fn array(name: &str) -> Array {
 
 fn known(id: &str, path: &str) -> KnownDrive {
     KnownDrive {
+        remote: None,
         id: id.to_owned(),
         wwid: None,
         model: None,

@@ -87,6 +87,7 @@ mod tests {
             problem: None,
         };
         let known = KnownDrive {
+            remote: None,
             id: "a".to_owned(),
             wwid: None,
             model: None,

@@ -137,6 +137,7 @@ fn drive(number: usize) -> KnownDrive {
     };
     let hardware = Arc::default();
     KnownDrive {
+        remote: None,
         id: format!("drive-{number}"),
         wwid: None,
         model: None,

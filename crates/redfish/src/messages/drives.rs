@@ -37,6 +37,11 @@ messages! { DRIVES:
         "drives behind NVMe over Fabrics can't be used: %1",
         "see which limit is too low with: palisade doctor",
         "The core that keeps paths to such drives could not be started.";
+    DRIVE_NOT_REMOTE: "DriveNotRemote" Refused Command [Text("PATH")]
+        "%1 is not behind NVMe over Fabrics",
+        "see which drives have paths with: palisade drive paths",
+        "Only drives that the daemon reaches over a network have paths. Those that the kernel has \
+         connected are block devices: nvme list-subsys tells of them.";
     FABRIC_SILENT: "FabricSilent" Failed Daemon [Number("SECONDS")]
         "nothing came of it within %1 s",
         "see the paths that are being connected with: palisade drive paths",

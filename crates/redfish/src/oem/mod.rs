@@ -20,6 +20,7 @@ mod history;
 mod log;
 mod manager;
 mod metrics;
+mod remote;
 mod words;
 
 pub use alerts::{Alert, ServiceConditions};
@@ -33,9 +34,10 @@ pub use history::{MetricReport, Series};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};
+pub use remote::RemotePath;
 pub use words::{
-    ArrayState, DriveState, Health, Hindrance, JobEnd, SlotState, TaskKind, TaskState,
-    UnreadableReason,
+    ArrayState, DriveState, Health, Hindrance, JobEnd, PathAccess, PathState, SlotState, TaskKind,
+    TaskState, UnreadableReason,
 };
 
 /// An object that extends a standard resource.
@@ -339,6 +341,15 @@ pub struct Drive {
     /// It as a device.
     #[serde(default)]
     pub hardware: Hardware,
+    /// The identifier of 128 bits of a namespace behind NVMe over Fabrics.
+    #[serde(rename = "NGUID", skip_serializing_if = "Option::is_none", default)]
+    pub nguid: Option<String>,
+    /// Its UUID.
+    #[serde(rename = "UUID", skip_serializing_if = "Option::is_none", default)]
+    pub uuid: Option<String>,
+    /// The paths to it, if it is behind NVMe over Fabrics.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub paths: Option<Vec<RemotePath>>,
 }
 
 impl Extension for Drive {

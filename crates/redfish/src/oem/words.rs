@@ -48,6 +48,36 @@ words! {
     }
 }
 
+words! {
+    /// What becomes of requests by a path.
+    PathState {
+        /// They are carried.
+        Live,
+        /// It is being connected, or will be.
+        Connecting,
+        /// What went by it may still be carried out.
+        Fencing,
+        /// It is not tried any more.
+        Lost,
+    }
+}
+
+words! {
+    /// How a controller comes to a namespace (ANA).
+    PathAccess {
+        /// As well as any.
+        Optimized,
+        /// Not as well as others.
+        NonOptimized,
+        /// Not now.
+        Inaccessible,
+        /// Never again.
+        PersistentLoss,
+        /// It is changing.
+        Change,
+    }
+}
+
 /// How well something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum Health {

@@ -18,7 +18,7 @@ pub(super) fn drives(view: &View) -> Value {
 pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
     let known = view.drive(id)?;
     let drive = &known.drive;
-    let uri = uri::drive(id);
+    let (uri, remote) = (uri::drive(id), known.remote.as_deref());
     let here = |path: &Option<String>| path.as_ref() == Some(&drive.path);
     let arrays = view.status.arrays.iter();
     let pools = arrays.filter(|array| array.slots.iter().any(|slot| here(&slot.drive)));
@@ -54,6 +54,9 @@ pub(super) fn drive(view: &View, id: &str) -> Option<Value> {
             signature: drive.signature.clone(),
             problem: drive.problem.clone(),
             hardware: known.hardware.as_ref().into(),
+            nguid: remote.and_then(|own| own.nguid.clone()),
+            uuid: remote.and_then(|own| own.uuid.clone()),
+            paths: remote.map(|own| own.paths.iter().map(oem::RemotePath::from).collect()),
         }),
     });
     put_device(&mut resource, known);

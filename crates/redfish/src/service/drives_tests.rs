@@ -18,7 +18,7 @@ fn drive(wwid: &str, state: DriveState, hardware: Hardware) -> KnownDrive {
         problem: None,
     };
     let (id, wwid, hardware) = ("a".to_owned(), Some(wwid.to_owned()), hardware.into());
-    KnownDrive { id, wwid, model: None, is_file: false, hardware, drive }
+    KnownDrive { id, wwid, model: None, is_file: false, hardware, drive, remote: None }
 }
 
 fn resource(state: DriveState, hardware: Hardware) -> Value {
