@@ -29,7 +29,7 @@ use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
-use crate::plan::{Looked, Planned, Seen};
+use crate::plan::{Looked, Planned, Seen, new_array, planned};
 use crate::plugs::{Absent, Plugs};
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
@@ -37,10 +37,10 @@ use crate::tasks::SlowOnes;
 use crate::wellness::Wellness;
 use drives::SharedDrive;
 use engine::manage::command::{
-    ArrayStatus, DriveRef, ManageError, NewArray, Repair, Reply, Request, SlotHealth, SlotStatus,
+    ArrayStatus, DriveRef, ManageError, Repair, Reply, Request, SlotHealth, SlotStatus,
     StartOptions, TaskAction,
 };
-use engine::manage::plan::{Offered, Plan, plan};
+use engine::manage::plan::Offered;
 use format::ArrayRecord;
 use layout::Level;
 use redfish::messages as say;
@@ -445,7 +445,8 @@ impl Manager {
         let level = parse_level(&request.level)?;
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
-        let check = |taken: &[Taken]| planned(&new, taken, cores).map(|_| ());
+        let same = request.same_drive;
+        let check = |taken: &[Taken]| planned(&new, &offered(taken), (cores, same)).map(|_| ());
         let taken = self.claim(&request.drives, &request.overwrite, None, check).await?;
         let paths = paths_of(&taken);
         let references: Vec<DriveRef<SharedDrive>> =
@@ -468,7 +469,7 @@ impl Manager {
         self.check_name(request).await?;
         let (new, cores) = (new_array(request, level), self.data.cores());
         let check = |taken: &[Taken]| {
-            let array = Some(planned(&new, taken, cores)?);
+            let array = Some(planned(&new, &offered(taken), (cores, request.same_drive))?);
             let drives = taken.iter().map(|taken| self.seen(taken)).collect();
             Ok(Looked { array, drives, ..Looked::default() })
         };
@@ -766,32 +767,13 @@ pub(crate) fn parse_level(text: &str) -> Result<Level, Error> {
     text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
 }
 
-/// The array that a request asks for, as the engine takes it.
-fn new_array(request: &view::CreateArray, level: Level) -> NewArray {
-    NewArray {
-        name: request.name.clone(),
-        level,
-        strip_bytes: request.strip_bytes,
-        block_bytes: request.block_bytes,
-    }
-}
-
-/// What creating the array would give; fails where the drives can't make it.
-fn planned(new: &NewArray, taken: &[Taken], cores: u16) -> Result<view::PlannedArray, Error> {
+/// Drives as the engine plans with them.
+fn offered(taken: &[Taken]) -> Vec<Offered> {
     let offered = |taken: &Taken| Offered {
         path: taken.plan.path.clone(),
         bytes: taken.reference.shared.info().bytes,
         block_bytes: taken.reference.shared.info().block_bytes,
         is_file: taken.reference.is_file,
     };
-    let offered: Vec<Offered> = taken.iter().map(offered).collect();
-    let Plan { layout, block_bytes, .. } =
-        plan(new, &offered, cores).map_err(|error| failure::told(&error))?;
-    Ok(view::PlannedArray {
-        name: new.name.clone(),
-        level: new.level.to_string(),
-        strip_bytes: new.strip_bytes,
-        block_bytes,
-        size_bytes: layout.array_bytes(),
-    })
+    taken.iter().map(offered).collect()
 }

@@ -13,9 +13,11 @@
 //! - What the request would be refused for in any case is the error that it would meet.
 
 use crate::digest::{Sum, sum};
+use crate::paths::check_groups;
 use crate::{check_export, convert, failure, names};
-use engine::manage::command::ManageError;
-use engine::manage::plan::check_name;
+use engine::manage::command::{ManageError, NewArray};
+use engine::manage::plan::{self as engine_plan, Offered, check_name};
+use layout::Level;
 use redfish::change::{Change, JobAction};
 use redfish::messages as say;
 use redfish::view;
@@ -120,6 +122,37 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
     let parts = identities.iter().map(String::as_bytes);
     let state = sum(core::iter::once(told.as_slice()).chain(parts));
     Ok(Planned { plan, state, seen })
+}
+
+/// The array that a request asks for, as the engine takes it.
+pub fn new_array(request: &view::CreateArray, level: Level) -> NewArray {
+    NewArray {
+        name: request.name.clone(),
+        level,
+        strip_bytes: request.strip_bytes,
+        block_bytes: request.block_bytes,
+    }
+}
+
+/// What creating the array would give; fails where the drives can't make it.
+pub fn planned(
+    new: &NewArray,
+    offered: &[Offered],
+    (cores, same_drive): (u16, bool),
+) -> Result<view::PlannedArray, Error> {
+    let engine_plan::Plan { layout, block_bytes, .. } =
+        engine_plan::plan(new, offered, cores).map_err(|error| failure::told(&error))?;
+    let paths: Vec<&str> = offered.iter().map(|own| own.path.as_str()).collect();
+    if !same_drive {
+        check_groups(&layout, &paths)?;
+    }
+    Ok(view::PlannedArray {
+        name: new.name.clone(),
+        level: new.level.to_string(),
+        strip_bytes: new.strip_bytes,
+        block_bytes,
+        size_bytes: layout.array_bytes(),
+    })
 }
 
 /// What identifies an array, its volumes and its drives.

@@ -154,6 +154,7 @@ fn new_array(overwrites: bool) -> view::CreateArray {
     view::CreateArray {
         name: "new".to_owned(),
         level: "0".to_owned(),
+        same_drive: false,
         overwrite: if overwrites { drives.clone() } else { Vec::new() },
         drives,
         strip_bytes: 65536,

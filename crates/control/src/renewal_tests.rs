@@ -77,6 +77,7 @@ pub(crate) fn array(manager: &Manager, drives: &[String]) -> view::CreateArray {
         strip_bytes: 64 << 10,
         block_bytes: None,
         overwrite: Vec::new(),
+        same_drive: false,
     }
 }
 

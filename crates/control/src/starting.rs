@@ -2,7 +2,7 @@
 //!
 //! Drives come up one by one, those behind a fabric perhaps after the daemon. A drive that is not
 //! there when its array is started is recorded as failed, and stays out until a person puts it
-//! back. So what lacks a drive that counts is waited for, and so are drives behind a fabric that the
+//! back. So what lacks a drive that counts is waited for. So are drives behind a fabric that the
 //! configuration names: which arrays they have is known only then.
 //!
 //! States of an array that was found: lacking (drives are looked for again every [`AGAIN`]) →

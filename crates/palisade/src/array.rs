@@ -47,6 +47,9 @@ pub struct Create {
     /// Destroy what this drive holds; repeat it for each such drive
     #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::drives))]
     overwrite: Vec<PathBuf>,
+    /// Accept namespaces of one drive in one group: they die together
+    #[arg(long)]
+    same_drive: bool,
     /// Confirm that what these drives hold is destroyed
     #[arg(long)]
     yes: bool,
@@ -406,6 +409,9 @@ async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
     });
     if let Some(bytes) = create.block {
         own["BlockSizeBytes"] = bytes.into();
+    }
+    if create.same_drive {
+        own["SameDrive"] = true.into();
     }
     let body = json!({
         "Name": create.name,

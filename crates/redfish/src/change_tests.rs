@@ -182,6 +182,7 @@ fn a_pool_is_an_array() {
         strip_bytes: 131_072,
         block_bytes: Some(512),
         overwrite: vec![named("a")],
+        same_drive: false,
     };
     assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted)));
 }

@@ -9,7 +9,7 @@
 //! something in URIs are of letters, digits, `-`, `.`, `_` and `~` (RFC 3986, section 2.3): others
 //! would be found, but clients of Redfish do not expect `%`.
 
-use crate::view::{DriveState, KnownDrive};
+use crate::view::{DriveState, KnownDrive, NamedDrive};
 use serde::{Deserialize, Serialize};
 
 /// How well something is.
@@ -60,6 +60,13 @@ pub struct Reason {
     pub action: String,
     /// Since when, in seconds since 1970.
     pub since: u64,
+}
+
+impl From<&KnownDrive> for NamedDrive {
+    fn from(known: &KnownDrive) -> Self {
+        let (path, serial) = (known.drive.path.clone(), known.drive.serial.clone());
+        Self { id: known.id.clone(), path, serial, seen: None }
+    }
 }
 
 impl KnownDrive {

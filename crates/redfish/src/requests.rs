@@ -29,6 +29,8 @@ pub struct CreateArray {
     pub block_bytes: Option<u32>,
     /// Drives whose foreign content may be destroyed.
     pub overwrite: Vec<NamedDrive>,
+    /// Namespaces of one drive may be in one group, though they die together.
+    pub same_drive: bool,
 }
 
 /// A request to start an array that was stopped or could not be started.

@@ -34,6 +34,19 @@ fn shelf(place: &mut Place) -> (Daemon, Vec<String>) {
     (shelf, names)
 }
 
+/// Two namespaces of one subsystem, at the same address.
+fn twins(shelf: &Daemon, names: &[String]) -> Vec<String> {
+    let twin = |number: &str| {
+        let volume = format!("shelf/twin-{number}");
+        shelf.call(&["volume", "create", &volume, "--size", "24M"]);
+        let (at, subsystem) = (address(&names[0]), "nqn.2026-11.org.example:twins");
+        let words = ["export", "create", &volume, "--nvme-tcp", at, "--subsystem", subsystem];
+        let export = shelf.call(&[&words[..], &["--any-host"]].concat());
+        export["uri"].as_str().expect("a URI").to_owned()
+    };
+    ["1", "2"].map(twin).into()
+}
+
 /// The address and port of a name.
 fn address(name: &str) -> &str {
     let rest = name.strip_prefix("nvme+tcp://").expect("the name of a remote drive");
@@ -113,6 +126,44 @@ fn an_array_is_on_drives_behind_nvme_tcp() {
     host.scrub("tank");
     // A drive that is not needed any more goes.
     host.call(&["array", "stop", "tank"]);
+    host.stop();
+    shelf.stop();
+}
+
+/// One drive with two namespaces is one drive.
+#[test]
+fn namespaces_that_die_together_are_in_no_group() {
+    let (mut far, here) = (Place::new("shelf", 160), Place::new("host", 8));
+    let (shelf, names) = shelf(&mut far);
+    let twins = twins(&shelf, &names);
+    let host = Daemon::start(&here, 1);
+    let create = |level: &'static str, drives: [&String; 4], more: &[&'static str]| {
+        let words = ["array", "create", "tank", "--dry-run", "--level", level];
+        let words = [&words[..], more, &["--drives"]].concat().into_iter().map(str::to_owned);
+        words.chain(drives.map(String::clone)).collect::<Vec<String>>()
+    };
+    let (one, other, a, b) = (&twins[0], &twins[1], &names[0], &names[1]);
+    for (level, drives, is_refused) in [
+        ("6", [one, a, b, other], true),
+        ("10", [one, other, a, b], true),
+        ("10", [one, a, other, b], false),
+        ("0", [one, other, a, b], false),
+    ] {
+        let all = create(level, drives, &[]);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        match is_refused {
+            false => drop(host.call(&all)),
+            true => {
+                let told = host.refused(&all);
+                let twin = "nvme://nqn.2026-11.org.example:twins/";
+                assert!(told.contains("of one drive"), "{told}");
+                assert!(told.contains(&format!("{twin}1")), "{told}");
+                assert!(told.contains(&format!("{twin}2")), "{told}");
+                let all = create(level, drives, &["--same-drive"]);
+                host.call(&all.iter().map(String::as_str).collect::<Vec<_>>());
+            }
+        }
+    }
     host.stop();
     shelf.stop();
 }

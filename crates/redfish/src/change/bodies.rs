@@ -137,6 +137,12 @@ const ABOUT_OVERWRITE: &str = "Drives whose foreign content may be destroyed.";
 const ABOUT_LEVEL: &str = "The level, in the product's own word.";
 const OVERWRITE: Property = may("Overwrite", OVERWRITTEN, ABOUT_OVERWRITE);
 
+const SAME_DRIVE: Property = may(
+    "SameDrive",
+    Takes::Truth,
+    "Namespaces of one drive may be in one group, though they die together.",
+);
+
 const STRIP: Property = may(
     "StripSizeBytes",
     Takes::Whole(0, u32::MAX as u64),
@@ -347,7 +353,13 @@ pub const BODIES: &[Body] = &[
                 "Oem",
                 Takes::Object(&[may(
                     "Palisade",
-                    Takes::Object(&[may("Level", LEVEL, ABOUT_LEVEL), STRIP, BLOCK, OVERWRITE]),
+                    Takes::Object(&[
+                        may("Level", LEVEL, ABOUT_LEVEL),
+                        STRIP,
+                        BLOCK,
+                        OVERWRITE,
+                        SAME_DRIVE,
+                    ]),
                     ABOUT_OEM,
                 )]),
                 ABOUT_OEM,
@@ -366,7 +378,13 @@ pub const BODIES: &[Body] = &[
                 "Oem",
                 Takes::Object(&[must(
                     "Palisade",
-                    Takes::Object(&[must("Level", LEVEL, ABOUT_LEVEL), STRIP, BLOCK, OVERWRITE]),
+                    Takes::Object(&[
+                        must("Level", LEVEL, ABOUT_LEVEL),
+                        STRIP,
+                        BLOCK,
+                        OVERWRITE,
+                        SAME_DRIVE,
+                    ]),
                     ABOUT_OEM,
                 )]),
                 ABOUT_OEM,
@@ -465,7 +483,7 @@ pub const BODIES: &[Body] = &[
                 "Oem",
                 Takes::Object(&[may(
                     "Palisade",
-                    Takes::Object(&[may("Level", LEVEL, ABOUT_LEVEL), OVERWRITE]),
+                    Takes::Object(&[may("Level", LEVEL, ABOUT_LEVEL), OVERWRITE, SAME_DRIVE]),
                     ABOUT_OEM,
                 )]),
                 ABOUT_OEM,

@@ -86,6 +86,7 @@ pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(0))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;
+    let same_drive = oem.flag("SameDrive")?;
     oem.end()?;
     fields.end()?;
     Ok(Change::CreateArray(view::CreateArray {
@@ -95,6 +96,7 @@ pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
         strip_bytes,
         block_bytes,
         overwrite,
+        same_drive,
     }))
 }
 
@@ -163,10 +165,12 @@ fn volume_on_drives(
         fields.take("CapacityBytes").map(|node| node.whole(1, u64::MAX)).transpose()?;
     let strip_bytes = fields.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
     let overwrite = overwrite(view, &mut oem)?;
+    let same_drive = oem.flag("SameDrive")?;
     oem.end()?;
     fields.end()?;
+    let block_bytes = None;
     let array =
-        view::CreateArray { name, level, drives, strip_bytes, block_bytes: None, overwrite };
+        view::CreateArray { name, level, drives, strip_bytes, block_bytes, overwrite, same_drive };
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
 

@@ -145,9 +145,11 @@ fn scrub(array: &str, request: view::ScrubArray) -> String {
 }
 
 fn create(array: &view::CreateArray) -> String {
-    let view::CreateArray { name, level, drives, overwrite, .. } = array;
+    let view::CreateArray { name, level, drives, overwrite, same_drive, .. } = array;
     let words = format!("create array {name} of level {level} on {}", listed(drives));
-    words + &overwriting(overwrite)
+    let mut words = words + &overwriting(overwrite);
+    with(&mut words, *same_drive, "namespaces of one drive in one group");
+    words
 }
 
 fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {

@@ -37,6 +37,11 @@ messages! { DRIVES:
         "drives behind NVMe over Fabrics can't be used: %1",
         "see which limit is too low with: palisade doctor",
         "The core that keeps paths to such drives could not be started.";
+    SAME_DRIVE: "SameDrive" Refused Daemon [Text("ONE"), Text("OTHER")]
+        "%1 and %2 are of one drive, and would be in one group",
+        "name namespaces of other subsystems, or accept it with --same-drive",
+        "Namespaces of one subsystem are on one drive, mostly: they die together. A group in which \
+         that happens has lost two drives at a stroke.";
     DRIVE_NOT_REMOTE: "DriveNotRemote" Refused Command [Text("PATH")]
         "%1 is not behind NVMe over Fabrics",
         "see which drives have paths with: palisade drive paths",
