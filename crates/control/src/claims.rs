@@ -16,7 +16,7 @@
 //!   has: for moments. No drive and no path is waited for meanwhile.
 
 use crate::convert;
-use crate::fabrics::Fabrics;
+use crate::fabrics::{self, Fabrics};
 use crate::failure;
 use crate::inventory::{Found, Inventory, Known, Places};
 use crate::lock::lock;
@@ -175,7 +175,7 @@ impl Manager {
     ) -> Result<T, Error> {
         let fabrics = self.data.fabrics().clone();
         let done = self.aside(Lookup::Request, move || work(&fabrics)).await;
-        done.unwrap_or_else(|| Err(Error::new(&say::FABRIC_SILENT, &[&look::LOOK.as_secs()])))
+        done.unwrap_or_else(|| Err(fabrics::silent(look::LOOK)))
     }
 
     /// Begins looks at known drives that no array has. Answers with those, and with why others

@@ -88,17 +88,17 @@ impl Fabrics {
             return Ok(fabric.clone());
         }
         let says = lock(&self.says).clone();
-        let host = self.host(&says)?;
+        let host = self.host(&says, Path::new(ETC))?;
         let started = Fabric::start(host, says.settings, self.cores);
-        let started = started.map_err(|error| Error::new(&say::FABRIC_NOT_STARTED, &[&error]))?;
+        let started = started.map_err(|error| not_started(&error))?;
         (self.serve)(&started);
         Ok(fabric.insert(started).clone())
     }
 
-    /// Who this host is.
-    fn host(&self, says: &Says) -> Result<HostIdentity, Error> {
+    /// Who this host is; `etc` is where all programs find that.
+    fn host(&self, says: &Says, etc: &Path) -> Result<HostIdentity, Error> {
         let configured = says.hostnqn.clone().zip(says.hostid);
-        let etc = |name: &str| std::fs::read_to_string(Path::new(ETC).join(name)).ok();
+        let etc = |name: &str| std::fs::read_to_string(etc.join(name)).ok();
         let state = lock(&self.state).clone();
         let kept = |name: &str| {
             let bytes = state.as_ref()?.read(name).ok()??;
@@ -281,11 +281,10 @@ fn pair(read: impl Fn(&str) -> Option<String>) -> Option<(Nqn, Uuid)> {
 
 /// Names for a host that has none.
 fn made() -> Result<(Nqn, Uuid), Error> {
-    let failed = |why: &dyn Display| Error::new(&say::FABRIC_NOT_STARTED, &[why]);
-    let id = Uuid::from_random(chance::bytes().map_err(|error| failed(&error))?);
+    let id = Uuid::from_random(chance::bytes().map_err(|error| not_started(&error))?);
     // As the specification has it for hosts that have a UUID only (Base, section 4.7).
     let nqn = Nqn::new(&format!("nqn.2014-08.org.nvmexpress:uuid:{id}"));
-    Ok((nqn.map_err(|error| failed(&error))?, id))
+    Ok((nqn.map_err(|error| not_started(&error))?, id))
 }
 
 fn nguid(is: &NamespaceInfo) -> Option<String> {
@@ -338,6 +337,16 @@ fn in_brackets(address: &str) -> String {
     }
 }
 
+/// There is no fabric.
+fn not_started(why: &dyn Display) -> Error {
+    Error::new(&say::FABRIC_NOT_STARTED, &[why])
+}
+
+/// What was asked for is not over in time.
+pub fn silent(limit: Duration) -> Error {
+    Error::new(&say::FABRIC_SILENT, &[&limit.as_secs()])
+}
+
 /// What went wrong, for who asked.
 pub fn told(error: &FabricError) -> Error {
     match error {
@@ -346,5 +355,55 @@ pub fn told(error: &FabricError) -> Error {
             Error::new(&say::SUBSYSTEM_NOT_CONNECTED, &[error])
         }
         other => Error::new(&say::SUBSYSTEM_NOT_REACHED, &[other]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_wrong_is_told_by_its_message() {
+        let nqn = || Nqn::new("nqn.2026-11.org.example:s").expect("a name");
+        let is = |error: Error, entry| assert!(error.is(entry), "{error:?}");
+        is(not_started(&std::io::Error::other("no more threads")), &say::FABRIC_NOT_STARTED);
+        is(silent(Duration::from_secs(10)), &say::FABRIC_SILENT);
+        is(told(&FabricError::InUse(nqn())), &say::SUBSYSTEM_IN_USE);
+        is(told(&FabricError::NotConnected(nqn())), &say::SUBSYSTEM_NOT_CONNECTED);
+        is(told(&FabricError::TooMany(nqn())), &say::SUBSYSTEM_NOT_REACHED);
+    }
+
+    /// Made once, and kept.
+    #[test]
+    fn who_this_host_is_stays_the_same() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (etc, kept) = (dir.path().join("etc"), dir.path().join("state"));
+        let host = |says: &Says, has_state: bool| {
+            let own = Fabrics::new(1, Box::new(|_| ()));
+            let state = has_state.then(|| Arc::new(State::open(&kept).expect("opens")));
+            own.set(says.clone(), state);
+            own.host(says, &etc).expect("has a name")
+        };
+        let usual = Says::default();
+        let made = host(&usual, true);
+        assert_eq!(host(&usual, true), made);
+        assert_ne!(host(&usual, false), made, "nothing is kept without a state directory");
+        let name = format!("nqn.2014-08.org.nvmexpress:uuid:{}", Uuid(made.id));
+        assert_eq!(made.nqn.to_string(), name);
+        // What all programs find counts before that, if it is whole.
+        std::fs::create_dir(&etc).expect("made");
+        std::fs::write(etc.join(HOST_NQN), "nqn.2026-11.org.example:etc\n").expect("written");
+        assert_eq!(host(&usual, true), made);
+        std::fs::write(etc.join(HOST_ID), format!("{}\n", Uuid([7; 16]))).expect("written");
+        let found = host(&usual, true);
+        assert_eq!(
+            (found.nqn.to_string().as_str(), found.id),
+            ("nqn.2026-11.org.example:etc", [7; 16])
+        );
+        // And what is configured before all.
+        let hostnqn = Nqn::new("nqn.2026-11.org.example:h").ok();
+        let says = Says { hostnqn: hostnqn.clone(), hostid: Some(Uuid([3; 16])), ..usual };
+        let told = host(&says, true);
+        assert_eq!((Some(told.nqn), told.id), (hostnqn, [3; 16]));
     }
 }

@@ -59,6 +59,11 @@ DriveOfArray array create a --level 1 --drives {0} {3}
 DriveHoldsData array create a --level 1 --drives {3} {7}
 DriveNoIndicator drive locate {3} on
 DriveNotNvme drive power {3} --state 1
+BadDriveName array create a --level 1 --drives {3} nvme://x
+DriveNotRemote drive paths {3}
+SubsystemNotReached drive discover -a 127.0.0.1 -s 1
+SubsystemNotConnected drive disconnect -n nqn.2026-11.org.example:s
+RemoteNotOpened drive inspect nvme://nqn.2026-11.org.example:s/1
 DriveTooSmall array create a --level 1 --drives {3} {dir}/small
 ok volume create data/v --size 4M
 ok volume create data/w --size 1M
@@ -154,6 +159,16 @@ PreconditionFailed GET /redfish/v1 odata-version: 3.0
 /// What only a test beside the code can bring about, or another test of the program does: the
 /// test's file and name, and the messages.
 const ELSEWHERE: &[(&str, &str, &[&str])] = &[
+    (
+        "crates/control/src/fabrics.rs",
+        "what_goes_wrong_is_told_by_its_message",
+        &["FabricNotStarted", "FabricSilent", "SubsystemInUse"],
+    ),
+    (
+        "crates/palisade/tests/all/remote.rs",
+        "namespaces_that_die_together_are_in_no_group",
+        &["SameDrive", "NotOneDrive"],
+    ),
     (
         "crates/redfish/src/events/between_tests.rs",
         "what_views_differ_by_is_what_was_edited",
