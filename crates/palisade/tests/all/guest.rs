@@ -1,4 +1,5 @@
-//! A real Linux host on the daemon's NVMe/TCP target: Debian's kernels in an emulated machine.
+//! A real Linux host on the daemon's NVMe/TCP target, and a daemon that is a host of Linux's own:
+//! Debian's kernels in an emulated machine.
 //!
 //! The checks are those of `script/guest.d/checks`, which run in the guest. What has to happen to
 //! the target meanwhile they ask for by events, which are answered here: the daemon is killed and
@@ -8,12 +9,18 @@
 //! `script/test` runs these beside all other tests: their names end with `is_a_host`, and no other
 //! test's has that in it.
 
+use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place};
-use crate::common::{skip, text};
+use crate::common::{skip, text, until};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::net::TcpSocket;
 
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
@@ -21,6 +28,8 @@ const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-5555
 const SECOND: &str = "nqn.2026-11.org.example:second";
 /// Where the guest finds this machine.
 const ADDRESS: &str = "10.0.2.2";
+/// How long anything may take in a guest where others compute.
+const PATIENCE: Duration = Duration::from_secs(1200);
 /// `script/guest`: there is no emulator, or no image can be had.
 const NOTHING: i32 = 77;
 
@@ -208,5 +217,115 @@ fn linux_6_12_with_md_is_a_host() {
     let machine = ["run", "6.12", "--nvme", "4", "--nvme-size", "128", "--time-limit", "3600"];
     let program = ["--palisade", env!("CARGO_BIN_EXE_palisade"), "--", "peer"];
     let Some(said) = guest(&[&machine[..], &program].concat(), |_, _| ()) else { return };
+    assert!(said.lines().any(|line| line == "0 failed"), "{said}");
+}
+
+/// Drives behind Linux's own target, and what each has.
+const FAR: usize = 4;
+const FAR_MIB: u64 = 48;
+const WRITTEN: usize = 4 << 20;
+
+/// A daemon whose array is on drives behind Linux's target.
+struct Initiator {
+    place: Place,
+    daemon: Option<Daemon>,
+    /// Where the guest's port is here.
+    port: String,
+    /// What a host writes and reads, once it does.
+    load: Option<JoinHandle<usize>>,
+    is_enough: Arc<AtomicBool>,
+}
+
+impl Initiator {
+    fn new() -> Self {
+        let mut place = Place::new("a host of Linux", 8);
+        // The guest may be slow for as long as others compute.
+        place.drive_deadline_ms = 600_000;
+        place.more = "[fabrics]\nkeep_alive_tmo = 10\nfast_io_fail_tmo = 600\n\
+                      hdr_digest = true\ndata_digest = true\n"
+            .to_owned();
+        let daemon = Some(Daemon::start(&place, 2));
+        let (port, load, is_enough) = (String::new(), None, Arc::default());
+        Self { place, daemon, port, load, is_enough }
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("it runs")
+    }
+
+    /// All subsystems are there: an array on them, and a host of it.
+    fn serve(&mut self) {
+        let nqn = |number: usize| format!("nqn.2026-11.org.example:linux-{number}");
+        let at = ["-a", "127.0.0.1", "-s", &self.port];
+        let told = self.daemon().call(&[&["drive", "discover"][..], &at].concat());
+        let entries = told["entries"].as_array().expect("a list");
+        let is_there = |number| entries.iter().any(|own| own["subnqn"] == nqn(number));
+        assert!((1..=FAR).all(is_there), "{told}");
+        let name = |number| format!("nvme+tcp://127.0.0.1:{}/{}/1", self.port, nqn(number));
+        let drives: Vec<String> = (1..=FAR).map(name).collect();
+        self.daemon().create("far", "5", &drives, &[]);
+        let served = self.daemon().volume(&self.place, "far/v", &WRITTEN.to_string());
+        let is_enough = self.is_enough.clone();
+        let mut data = vec![0; WRITTEN];
+        self.place.rng.fill(&mut data);
+        let mut client = Client::connect(&served.socket, &served.name).expect("connects");
+        let step = 256 << 10;
+        self.load = Some(std::thread::spawn(move || {
+            let mut back = vec![0; step];
+            for round in 0.. {
+                for at in (0..WRITTEN).step_by(step) {
+                    let part = &mut data[at..at + step];
+                    part[0] = round as u8;
+                    client.write(at as u64, part).expect("written");
+                    client.read(at as u64, &mut back).expect("read");
+                    assert!(back == *part, "other data at {at}");
+                }
+                if is_enough.load(Ordering::Relaxed) {
+                    return round;
+                }
+            }
+            0
+        }));
+    }
+
+    /// All connections ended for a moment, and nobody noticed but whoever looks.
+    fn bounced(&mut self) {
+        let paths = || self.daemon().call(&["drive", "paths"])["drives"].clone();
+        let is_back = |own: &Value| {
+            let path = &own["paths"][0];
+            path["state"] == "live" && path["reconnects"].as_u64().is_some_and(|count| count > 0)
+        };
+        until("the paths", PATIENCE, || {
+            paths().as_array().expect("a list").iter().all(is_back).then_some(())
+        });
+        self.is_enough.store(true, Ordering::Relaxed);
+        self.load.take().expect("it runs").join().expect("every byte was right");
+        let shown = self.daemon().show("far");
+        assert_eq!(shown["state"], "optimal", "{shown}");
+        self.daemon().scrub("far");
+        self.daemon.take().expect("it runs").stop();
+    }
+
+    /// Answers a line of the guest.
+    fn answer(&mut self, line: &str, guest: &mut ChildStdin) {
+        if let Some(forward) = line.strip_prefix("forward 127.0.0.1:") {
+            self.port = forward.split(' ').next().expect("a port").to_owned();
+        }
+        match line.trim() {
+            "@ serve" => self.serve(),
+            "@ bounced" => self.bounced(),
+            _ => return,
+        }
+        guest.write_all(b"go\n").expect("the guest listens");
+    }
+}
+
+#[test]
+fn palisade_is_a_host_of_linux() {
+    let mut initiator = Initiator::new();
+    let (count, bytes) = (FAR.to_string(), FAR_MIB.to_string());
+    let run = ["run", "6.12", "--events", "--forward", "0:4420", "--time-limit", "3600", "--"];
+    let words = [&run[..], &["shelf", &count, &bytes]].concat();
+    let Some(said) = guest(&words, |line, input| initiator.answer(line, input)) else { return };
     assert!(said.lines().any(|line| line == "0 failed"), "{said}");
 }
