@@ -125,6 +125,7 @@ fn roles(resource: Resource, method: Method) -> &'static [Role] {
             &[Administrator]
         }
         (_, R::GenerateCsr | R::ReplaceCertificate) => &[Administrator],
+        (_, R::Discover | R::Connect | R::Disconnect) => &[Administrator],
         (_, R::EventService | R::SubmitTestEvent | R::Subscriptions) => &[Administrator],
         (_, R::Subscription | R::ResumeSubscription | R::TestAlerts) => &[Administrator],
         _ => &[Administrator, Operator],
