@@ -235,16 +235,16 @@ fn who_may_not_connect_is_told_why() {
         other.host = crate::support::nqn("nqn.2026-11.example:other");
         let refused = dialer.begin(Weather::default(), &other).await.map(|_| ());
         let Err(NotBegun::Refused(status, _)) = refused else { panic!("{refused:?}") };
-        assert_eq!(status.words(), Status::CONNECT_HOST.words());
-        assert_eq!(
-            NotBegun::Refused(status, 0).to_string(),
-            "Connect refused: Connect Invalid Host"
-        );
+        assert_eq!(status, Status::CONNECT_HOST);
+        let told = "Connect refused: Connect Invalid Host: the subsystem is not for this host";
+        assert_eq!(NotBegun::Refused(status, 0).to_string(), told);
         let mut other = own;
         other.subsystem = crate::support::nqn("nqn.2026-11.example:none");
         let refused = dialer.begin(Weather::default(), &other).await.map(|_| ());
         let Err(NotBegun::Refused(status, value)) = refused else { panic!("{refused:?}") };
         assert_eq!((status, value), (Status::CONNECT_PARAMETERS, 0x1_0100));
+        let told = NotBegun::Refused(status, value).to_string();
+        assert!(told.ends_with("Parameters: the subsystem's NQN is not accepted there"), "{told}");
     });
     rig.finish();
 }
