@@ -17,7 +17,9 @@
 //! |            | closing                                                                        |
 //! | closing    | each core has closed its connection → connecting; the association's fence      |
 //! |            | begins                                                                         |
-//! | lost       | it is taken away                                                               |
+//! | lost       | its fences have ended, if it was taken away                                    |
+//!
+//! One that is taken away is lost once nothing is sent there any more.
 //!
 //! A *fence* ends when an association that is over can carry out nothing any more of what it was
 //! sent. By time: a controller that hears nothing for its keep-alive timeout ends the association,
@@ -284,13 +286,16 @@ impl Subsystem {
         (record.serial == path.serial).then(|| look(record))
     }
 
-    /// Adds a path, which a keeper has to look after. The one there is at that address; `None`:
-    /// there are too many.
+    /// Adds a path, which a keeper has to look after; or gives the one that is at that address,
+    /// unless it is lost. `None`: there are too many.
     pub fn add(&self, address: SocketAddr) -> Option<(Path, bool)> {
         self.change(|state| {
-            let there = state.paths.iter().find(|(_, own)| own.address == address);
-            if let Some((number, own)) = there.filter(|(_, own)| !own.is_removed) {
-                return Some((Path { number: *number, serial: own.serial }, false));
+            let is_there = |own: &PathRecord| own.address == address && !own.is_removed;
+            let there = state.paths.iter_mut().find(|(_, own)| is_there(own));
+            match there {
+                Some((_, own)) if own.stage == Stage::Lost => own.is_removed = true,
+                Some((number, own)) => return Some(((*number, own.serial).into(), false)),
+                None => {}
             }
             let number = (0..PATHS).find(|number| !state.paths.contains_key(number))?;
             state.serials += 1;
@@ -317,9 +322,18 @@ impl Subsystem {
         self.lock().is_closed
     }
 
-    /// Waits until a path is forgotten.
-    pub fn forgotten(&self, path: Path) -> impl Future<Output = ()> {
-        self.changed.wait_until(move || self.look_at(path, |_| ()).is_none().then_some(()))
+    /// Waits until nothing is sent any more by a path that was taken away. What was sent before may
+    /// still be carried out, until its fence has ended and it is forgotten.
+    pub fn gone(&self, path: Path) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || {
+            let is_gone = self.look_at(path, |record| record.stage == Stage::Lost);
+            is_gone.unwrap_or(true).then_some(())
+        })
+    }
+
+    /// Whether it has no path but such as were taken away.
+    pub fn is_unreached(&self) -> bool {
+        self.lock().paths.values().all(|record| record.is_removed)
     }
 
     /// Waits until a path is live, or could not be made so: then why. Nothing if it was taken away.
@@ -333,10 +347,11 @@ impl Subsystem {
         })
     }
 
-    /// Its paths.
+    /// Its paths, without those that were taken away.
     pub fn paths(&self, now: Nanos) -> Vec<PathStatus> {
         let state = self.lock();
-        state.paths.iter().map(|(number, record)| record.status(*number, now)).collect()
+        let paths = state.paths.iter().filter(|(_, record)| !record.is_removed);
+        paths.map(|(number, record)| record.status(*number, now)).collect()
     }
 
     /// The serial number that its controllers tell; empty as long as none has.
@@ -454,8 +469,10 @@ impl Subsystem {
         })
     }
 
-    /// Waits until all fences of a path have ended, and forgets it.
+    /// A path's keeper does nothing more there. Waits until all its fences have ended, and forgets
+    /// it.
     pub(crate) async fn forget(&self, path: Path) {
+        self.change_path(path, |record| record.stage = Stage::Lost);
         let is_unfenced = || {
             let fences = self.look_at(path, |record| record.fences.len());
             (fences.unwrap_or(0) == 0).then_some(())

@@ -13,6 +13,7 @@ use crate::facts::{By, Configured, Content, Daemon, Drive, Listener, ListenerOf,
 use crate::gather::network::listener;
 use control::{config, probe};
 use drives::admin::{Admin, KernelAdmin};
+use drives::remote::Name;
 use drives::sysfs::{Device, Kind, Sysfs, Transport};
 use drives::{OpenOptions, SharedDrive};
 use format::{ArrayRecord, ExportAddress, ExportRecord};
@@ -54,7 +55,7 @@ pub fn look(
     now: u64,
 ) -> Seen {
     let devices = Sysfs::new(sysfs).devices();
-    let (mut drives, absent) = listed(config, &devices, is_own);
+    let (mut drives, absent) = listed(config, &devices, (is_own, daemon.told()));
     let named = drives.iter().filter_map(|drive| drive.device.as_ref());
     let named: BTreeSet<String> =
         named.flat_map(|d| core::iter::once(&d.name).chain(&d.part_of)).cloned().collect();
@@ -84,10 +85,24 @@ pub fn look(
     Seen { drives, absent, listeners, latest }
 }
 
-/// What the configuration names: drives that are there, and names that lead nowhere.
-fn listed(config: &Configured, devices: &[Device], is_own: bool) -> (Vec<Drive>, Vec<String>) {
+/// What the configuration names: drives that are there, and names that lead nowhere. Those behind a
+/// fabric are as the daemon tells of them; nothing is known of them without it.
+fn listed(
+    config: &Configured,
+    devices: &[Device],
+    (is_own, told): (bool, Option<&Told>),
+) -> (Vec<Drive>, Vec<String>) {
     let (mut drives, mut absent, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
     for pattern in &config.says.drives {
+        if let Some(Ok(name)) = Name::of(Path::new(pattern)) {
+            let there = behind(&name, told);
+            if told.is_some() && there.is_empty() {
+                absent.push(pattern.clone());
+            }
+            let new = there.into_iter().filter(|path| seen.insert(PathBuf::from(path)));
+            drives.extend(new.map(|path| drive(path, true, None)));
+            continue;
+        }
         let mut paths = config::paths(pattern);
         if !is_own {
             let recorded = devices.iter().filter(|device| !device.hidden).map(Device::node);
@@ -110,6 +125,19 @@ fn listed(config: &Configured, devices: &[Device], is_own: bool) -> (Vec<Drive>,
         }
     }
     (drives, absent)
+}
+
+/// The drives behind a fabric that a name stands for, of those that the daemon tells of.
+fn behind(name: &Name, told: Option<&Told>) -> Vec<String> {
+    let is_meant = |path: &&String| match Name::of(Path::new(path)) {
+        Some(Ok(own)) => {
+            (name.subsystem.is_none() || name.subsystem == own.subsystem)
+                && (name.namespace.is_none() || name.namespace == own.namespace)
+        }
+        _ => false,
+    };
+    let all = told.iter().flat_map(|told| &told.drives).map(|known| &known.drive.path);
+    all.filter(is_meant).cloned().collect()
 }
 
 /// NVMe drives of this machine that are not named, nor a part of them, and that anybody could open.

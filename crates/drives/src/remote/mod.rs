@@ -187,7 +187,7 @@ impl Fabric {
     /// live.
     ///
     /// # Errors
-    /// It can't be made live; then it is taken away again.
+    /// It can't be made live; then it is taken away again, if it was not there before.
     pub fn connect(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
         let address = address(place)?;
         let subsystem = self.connected(name);
@@ -201,14 +201,14 @@ impl Fabric {
             let problem = own.tried(path).await;
             if is_new && problem.is_some() {
                 own.remove(path);
-                own.forgotten(path).await;
+                own.gone(path).await;
             }
             problem
         })?;
         self.forget_unused(name);
         match problem {
-            Some(problem) if is_new => Err(FabricError::Problem { place: place.clone(), problem }),
-            _ => Ok(()),
+            Some(problem) => Err(FabricError::Problem { place: place.clone(), problem }),
+            None => Ok(()),
         }
     }
 
@@ -233,8 +233,8 @@ impl Fabric {
         self.0.handle.run_on(CoreId(0), Box::new(keep));
     }
 
-    /// Disconnects a subsystem: the path at that place, or all. The caller waits until nothing of
-    /// it can be carried out any more.
+    /// Disconnects a subsystem: the path at that place, or all. The caller waits until nothing is
+    /// sent there any more.
     ///
     /// # Errors
     /// It is not connected, or a drive of it would lose its last path.
@@ -261,7 +261,7 @@ impl Fabric {
         self.ask(async move |_| {
             let (subsystem, gone) = paths;
             for path in gone {
-                subsystem.forgotten(path).await;
+                subsystem.gone(path).await;
             }
         })?;
         self.forget_unused(name);
@@ -288,7 +288,7 @@ impl Fabric {
         let mut all = self.subsystems();
         let is_unused = all.get(&name.to_string()).is_some_and(|own| {
             let has_drives = own.drives.iter().any(|drive| drive.strong_count() > 0);
-            own.subsystem.paths(Nanos(0)).is_empty() && !has_drives
+            own.subsystem.is_unreached() && !has_drives
         });
         if is_unused && let Some(own) = all.remove(&name.to_string()) {
             own.subsystem.close();

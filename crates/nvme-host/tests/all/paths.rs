@@ -372,13 +372,28 @@ fn a_path_that_never_was_says_why() {
         let problem = subsystem.tried(path).await;
         assert!(matches!(problem, Some(Problem::Queues(_, 60_000))), "{problem:?}");
     });
-    // Taken away, it is forgotten at once: there is nothing to fence.
+    // Taken away, it is gone at once.
+    gone_soon(&host);
+    host.finish();
+}
+
+fn gone_soon(host: &Host) {
     let (subsystem, path) = (host.subsystem.clone(), host.path);
     subsystem.remove(path);
+    assert!(subsystem.is_unreached() && subsystem.paths(Nanos(0)).is_empty());
     let begun = host.rig.world.now();
-    host.run(0, async move { subsystem.forgotten(path).await });
+    host.run(0, async move { subsystem.gone(path).await });
     assert!(host.rig.world.now().since(begun) < Nanos::from_millis(100));
-    let subsystem = host.subsystem.clone();
-    assert!(subsystem.paths(Nanos(0)).is_empty());
+}
+
+#[test]
+fn by_a_path_that_is_taken_away_nothing_is_sent() {
+    let host = Host::new(7, Cable::default());
+    host.connect();
+    gone_soon(&host);
+    let sent = |host: &Host| host.cable.lines.borrow().iter().map(|line| line.sent()).sum::<u64>();
+    let before = (host.cable.lines.borrow().len(), sent(&host));
+    host.rig.world.run_for(FENCE.after(seconds(1)));
+    assert_eq!((host.cable.lines.borrow().len(), sent(&host)), before);
     host.finish();
 }
