@@ -281,9 +281,26 @@ impl Config {
                     .to_owned(),
             );
         }
+        found.extend(self.fences_too_long());
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         found.extend(https::warnings(&self.https(), now.map_or(0, |now| now.as_secs())));
         found
+    }
+
+    /// What is wrong where a write by a lost path may wait for longer than a drive may take.
+    pub fn fences_too_long(&self) -> Option<String> {
+        let is_behind = |pattern: &String| is_remote(Path::new(pattern));
+        let is_used = self.fabrics != Fabrics::default() || self.drives.iter().any(is_behind);
+        // Three of them, with keep-alive by traffic.
+        let fence_ms = 3 * self.fabrics.settings.keep_alive.0 / 1_000_000;
+        let deadline_ms = self.drive_deadline_ms;
+        (is_used && fence_ms >= deadline_ms).then(|| {
+            format!(
+                "fabrics: where a path is lost, writes wait {fence_ms} ms and longer, and a drive \
+                 is taken out after {deadline_ms} ms: lower keep_alive_tmo, or raise \
+                 drive_deadline_ms"
+            )
+        })
     }
 
     /// The keys whose values are out of range, and why.

@@ -90,6 +90,20 @@ fn fabrics_are_described_in_the_words_of_nvme_cli() {
 }
 
 #[test]
+fn a_fence_that_outlasts_the_deadline_is_told() {
+    let told = |text: &str| Config::parse(text).expect("valid").fences_too_long();
+    let long = "drive_deadline_ms = 6000";
+    assert_eq!(told(long), None, "no drive is behind a fabric");
+    let drive = "drives = [\"nvme://nqn.2026-11.org.example:s/1\"]";
+    let found = told(&format!("{long}\n{drive}")).expect("is too long");
+    assert!(found.contains("6000 ms") && found.contains("keep_alive_tmo"), "{found}");
+    assert_eq!(told(&format!("drive_deadline_ms = 6001\n{drive}")), None);
+    assert!(told("[fabrics]\nkeep_alive_tmo = 4").is_some());
+    let all = Config::parse("[fabrics]\nkeep_alive_tmo = 4").expect("valid").warnings();
+    assert_eq!(all.len(), 1, "{all:?}");
+}
+
+#[test]
 fn mistakes_are_named_with_their_line() {
     let problem = Config::parse("cores = 1\ndrivs = []\n").expect_err("unknown key");
     assert!(problem.contains("line 2") && problem.contains("drivs"), "{problem}");

@@ -40,7 +40,7 @@ const HOST_ID: &str = "hostid";
 /// For how long what a name with `*` stood for counts.
 const KNOWN: Duration = Duration::from_secs(10);
 
-/// For how long it counts that nothing was found.
+/// For how long it counts that not all was found.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Names that a name with `*` stood for, and when that was found.
@@ -138,19 +138,25 @@ impl Fabrics {
             }
             return vec![Name::whole(subsystem, namespace)];
         }
-        if let Some((when, found)) = lock(&self.found).get(path)
-            && when.elapsed() < if found.is_empty() { AGAIN } else { KNOWN }
+        let known = lock(&self.found).get(path).cloned();
+        let is_whole = known.as_ref().is_some_and(|(_, known)| !known.is_empty());
+        let limit = if is_whole && !fabric.awaits() { KNOWN } else { AGAIN };
+        if let Some((when, known)) = &known
+            && when.elapsed() < limit
         {
-            return found.clone();
+            return known.clone();
         }
-        let found = fabric.find(&name).unwrap_or_default();
+        // What was there stays so while nobody tells of it.
+        let was = known.map_or_else(Vec::new, |(_, known)| known);
+        let found = fabric.want_all(&name).unwrap_or(was);
         lock(&self.found).insert(path.to_owned(), (Instant::now(), found.clone()));
         found
     }
 
-    /// Whether nothing was found yet for a name with `*`.
+    /// Whether something that the configuration names was not reached yet.
     pub fn awaits(&self) -> bool {
         lock(&self.found).values().any(|(_, found)| found.is_empty())
+            || self.running().is_some_and(|fabric| fabric.awaits())
     }
 
     /// The names of all drives that are connected.

@@ -143,6 +143,7 @@ async fn run(
     let parity = Arc::new(Parity::open(kernel, config.parity, config.parity_check));
     say_parity(kernel);
     memory::say(&memory);
+    say_fences(&config);
     let deadline = Nanos::from_millis(config.drive_deadline_ms);
     let settings = Settings { deadline, ..Settings::default() };
     let ledger = Arc::new(Ledger::new(config.counters, snapshot::now()));
@@ -429,6 +430,13 @@ pub(crate) fn parity_kernel() -> Result<&'static str, Error> {
 fn say_parity(kernel: &str) {
     runtime::say(format_args!("palisade: parity kernel {kernel}"));
     for warning in parity::warnings() {
+        runtime::say(format_args!("palisade: warning: {warning}"));
+    }
+}
+
+/// Warns of fences that drives are taken out before.
+fn say_fences(config: &Config) {
+    if let Some(warning) = config.fences_too_long() {
         runtime::say(format_args!("palisade: warning: {warning}"));
     }
 }

@@ -43,11 +43,6 @@ struct Done {
     problems: Vec<Error>,
 }
 
-/// Whether a drive is behind a fabric, and not reached.
-fn is_not_reached(problem: &LookError) -> bool {
-    matches!(problem, LookError::Open(OpenError::Remote { .. }))
-}
-
 impl Manager {
     /// Start-up; waits so long for drives. Answers with what went wrong, which is not fatal.
     pub async fn start(&self, wait: Duration) -> Vec<Error> {
@@ -67,8 +62,7 @@ impl Manager {
             self.tell_absent().await;
             let lacking = self.start_found(&mut done, (late, wait)).await;
             // What is on a drive that is not reached yet nobody knows.
-            let is_reached = !unusable.iter().any(is_not_reached) && !self.data.fabrics().awaits();
-            if !lacking && is_reached || late {
+            if !lacking && !self.data.fabrics().awaits() || late {
                 break unusable;
             }
             let next = until.min(Instant::now() + AGAIN);

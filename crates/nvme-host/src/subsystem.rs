@@ -190,6 +190,8 @@ struct State {
     /// The serial number that its controllers tell.
     serial: String,
     ways: Vec<(u32, Way)>,
+    /// A path was live.
+    was_reached: bool,
     is_closed: bool,
 }
 
@@ -331,6 +333,11 @@ impl Subsystem {
         })
     }
 
+    /// Whether a path was ever live: only then its namespaces are known.
+    pub fn was_reached(&self) -> bool {
+        self.lock().was_reached
+    }
+
     /// Whether it has no path but such as were taken away.
     pub fn is_unreached(&self) -> bool {
         self.lock().paths.values().all(|record| record.is_removed)
@@ -392,6 +399,7 @@ impl Subsystem {
     pub(crate) fn lives(&self, path: Path, found: Found) {
         self.change(|state| {
             state.serial.clone_from(&found.serial);
+            state.was_reached = true;
             let access = state.meet(found.namespaces);
             let Some(record) = state.paths.get_mut(&path.number) else { return };
             record.stage = Stage::Live;

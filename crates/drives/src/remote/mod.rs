@@ -27,7 +27,7 @@ use nvme_host::{
     HostIdentity, NamespaceInfo, PathStatus, Problem, RemoteDrive, Settings, Subsystem, discover,
 };
 use runtime::{Bind, Config, CoreEnv, Handle, NoDrive, Runtime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -218,10 +218,10 @@ impl Fabric {
     /// # Errors
     /// The place is no address, or the subsystem has too many.
     pub fn want(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
-        let address = address(place)?;
+        // Awaited also while nobody says where the place is.
         let subsystem = self.connected(name);
-        let added = subsystem.add(address).ok_or_else(|| FabricError::TooMany(name.clone()));
-        if let (path, true) = added? {
+        let added = subsystem.add(address(place)?);
+        if let (path, true) = added.ok_or_else(|| FabricError::TooMany(name.clone()))? {
             self.keep(subsystem, path);
         }
         Ok(())
@@ -308,6 +308,11 @@ impl Fabric {
         self.subsystems().values().map(status).collect()
     }
 
+    /// Whether a subsystem was never reached.
+    pub fn awaits(&self) -> bool {
+        self.subsystems().values().any(|own| !own.subsystem.was_reached())
+    }
+
     /// The names of all namespaces of connected subsystems, as far as they are known.
     pub fn names(&self) -> Vec<PathBuf> {
         let all = self.subsystems();
@@ -318,33 +323,54 @@ impl Fabric {
         all.values().flat_map(|own| -> Vec<PathBuf> { names(own) }).collect()
     }
 
+    /// The subsystems that a name stands for: found at its address where it does not say which.
+    fn meant(&self, name: &Name) -> Result<Vec<Nqn>, FabricError> {
+        let (None, Some(place)) = (&name.subsystem, &name.place) else {
+            return Ok(name.subsystem.iter().cloned().collect());
+        };
+        let found = self.discover(place)?.1.into_iter();
+        let is_one = |found: &Found| found.kind == nvme::log::PlaceKind::Subsystem;
+        let all: BTreeSet<Nqn> = found.filter(is_one).map(|found| found.subsystem).collect();
+        Ok(all.into_iter().collect())
+    }
+
+    /// The one names of the namespaces of a subsystem that a name stands for.
+    fn names_of(&self, subsystem: &Nqn, namespace: Option<u32>) -> Vec<PathBuf> {
+        let namespaces = match namespace {
+            Some(namespace) => vec![namespace],
+            None => self.connected(subsystem).namespaces().into_keys().collect(),
+        };
+        namespaces.iter().map(|id| Name::whole(subsystem, *id)).collect()
+    }
+
     /// The namespaces that a name stands for, each by its one name. One that has an address is
-    /// connected by that.
+    /// connected by that. The caller waits.
     ///
     /// # Errors
     /// As [`Fabric::connect`] and [`Fabric::discover`].
     pub fn find(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        let Name { place, subsystem, namespace } = name;
-        let mut subsystems: Vec<Nqn> = subsystem.iter().cloned().collect();
-        if let Some(place) = place {
-            if subsystems.is_empty() {
-                let found = self.discover(place)?.1.into_iter();
-                let is_one = |found: &Found| found.kind == nvme::log::PlaceKind::Subsystem;
-                subsystems = found.filter(is_one).map(|found| found.subsystem).collect();
-                subsystems.sort();
-                subsystems.dedup();
-            }
-            for subsystem in &subsystems {
-                self.connect(place, subsystem)?;
-            }
-        }
         let mut found = Vec::new();
-        for subsystem in subsystems {
-            let namespaces = match namespace {
-                Some(namespace) => vec![*namespace],
-                None => self.connected(&subsystem).namespaces().into_keys().collect(),
-            };
-            found.extend(namespaces.iter().map(|id| Name::whole(&subsystem, *id)));
+        for subsystem in self.meant(name)? {
+            if let Some(place) = &name.place {
+                self.connect(place, &subsystem)?;
+            }
+            found.extend(self.names_of(&subsystem, name.namespace));
+        }
+        Ok(found)
+    }
+
+    /// The same, without waiting for subsystems: those that are not connected yet will be, and
+    /// their namespaces are known then. The caller waits for a discovery service.
+    ///
+    /// # Errors
+    /// As [`Fabric::want`] and [`Fabric::discover`].
+    pub fn want_all(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
+        let mut found = Vec::new();
+        for subsystem in self.meant(name)? {
+            if let Some(place) = &name.place {
+                self.want(place, &subsystem)?;
+            }
+            found.extend(self.names_of(&subsystem, name.namespace));
         }
         Ok(found)
     }
