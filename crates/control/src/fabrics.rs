@@ -132,10 +132,8 @@ impl Fabrics {
         let Some(Ok(name)) = Name::of(path) else { return Vec::new() };
         let Ok(fabric) = self.fabric() else { return Vec::new() };
         if let (Some(subsystem), Some(namespace)) = (&name.subsystem, name.namespace) {
-            if let Some(place) = &name.place {
-                // Tried again at the next look.
-                let _ = fabric.want(place, subsystem);
-            }
+            // Tried again at the next look.
+            let _ = fabric.want(&name);
             return vec![Name::whole(subsystem, namespace)];
         }
         let known = lock(&self.found).get(path).cloned();
@@ -148,7 +146,7 @@ impl Fabrics {
         }
         // What was there stays so while nobody tells of it.
         let was = known.map_or_else(Vec::new, |(_, known)| known);
-        let found = fabric.want_all(&name).unwrap_or(was);
+        let found = fabric.want(&name).unwrap_or(was);
         lock(&self.found).insert(path.to_owned(), (Instant::now(), found.clone()));
         found
     }
@@ -161,7 +159,7 @@ impl Fabrics {
 
     /// The names of all drives that are connected.
     pub fn names(&self) -> Vec<PathBuf> {
-        self.running().map_or_else(Vec::new, |fabric| fabric.names())
+        self.remotes().into_keys().collect()
     }
 
     /// How each connected drive is reached, by its one name.
@@ -295,7 +293,7 @@ fn made() -> Result<(Nqn, Uuid), Error> {
 
 fn nguid(is: &NamespaceInfo) -> Option<String> {
     let bytes = Some(is.known.nguid).filter(|nguid| *nguid != [0; 16])?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(chance::hex(&bytes))
 }
 
 fn uuid(is: &NamespaceInfo) -> Option<String> {
@@ -331,16 +329,8 @@ fn of_path(path: &PathStatus, namespace: u32) -> view::RemotePath {
 }
 
 fn of(place: &change::Place) -> Result<Place, Error> {
-    let place = format!("{}:{}", in_brackets(&place.address), place.port).parse();
+    let place = Place::new(&place.address, place.port);
     place.map_err(|why| Error::new(&say::BAD_DRIVE_NAME, &[&why]))
-}
-
-/// An address as it stands before a port.
-fn in_brackets(address: &str) -> String {
-    match address.parse::<std::net::Ipv6Addr>() {
-        Ok(address) => format!("[{address}]"),
-        Err(_) => address.to_owned(),
-    }
 }
 
 /// There is no fabric.

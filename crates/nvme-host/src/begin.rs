@@ -6,13 +6,14 @@
 use crate::admin::{Admin, SHAPE};
 use crate::queue::{End, Queue, Shape};
 use crate::requests::{Association, Requests};
-use crate::wire::{Form, Frame, Received, read_header};
+use crate::wire::{Form, Frame, read_header};
 use io::Transport;
 use nvme::fabrics::{CONNECT_DATA_BYTES, Connect, ConnectData, NO_FLOW_CONTROL, refusal};
 use nvme::nqn::Nqn;
 use nvme::pdu::{self, Digests, Fatal, InitializeRequest, InitializeResponse, Kind};
 use nvme::sgl::Sgl;
 use nvme::status::Status;
+use nvme_stream::Received;
 use std::io::IoSlice;
 use std::rc::Rc;
 use thiserror::Error;

@@ -3,8 +3,8 @@
 //! States of a carrier: waiting for an association that it does not know → connecting → carrying →
 //! waiting. The connection it had is gone before it says so.
 
-use crate::begin::{Begin, begin};
-use crate::dial::Dial;
+use crate::begin::{Begin, Begun, begin};
+use crate::dial::{Dial, Line};
 use crate::keeper::{ANSWER, CONNECT, Problem, in_time};
 use crate::queue::Queue;
 use crate::requests::Requests;
@@ -99,7 +99,7 @@ impl<E: Env, D: Dial> Core<E, D> {
         Problem::Ended(queue.run(&self.env).await)
     }
 
-    async fn connect(&self, terms: &Terms) -> Result<crate::Begun<D::Transport>, Problem> {
+    async fn connect(&self, terms: &Terms) -> Result<Begun<Line<D::Transport>>, Problem> {
         let Subsystem { name, host, settings, .. } = &*self.subsystem;
         let begin_as = Begin {
             queue: self.queue,
@@ -111,7 +111,7 @@ impl<E: Env, D: Dial> Core<E, D> {
             host_id: host.id,
             subsystem: name.clone(),
         };
-        let transport = Rc::new(self.dial.dial(terms.address, CONNECT).await?);
+        let transport = Rc::new(Line(self.dial.dial(terms.address, CONNECT).await?));
         Ok(in_time(&self.env, ANSWER, begin(transport, &begin_as)).await??)
     }
 }

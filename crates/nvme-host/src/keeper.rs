@@ -10,7 +10,7 @@
 
 use crate::admin::{Admin, AdminError, Info};
 use crate::begin::{Begin, NotBegun, begin};
-use crate::dial::{Dial, NoLine};
+use crate::dial::{Dial, Line, NoLine};
 use crate::queue::End;
 use crate::requests::Association;
 use crate::subsystem::{Found, HostIdentity, NamespaceInfo, Path, Subsystem};
@@ -104,8 +104,8 @@ async fn reach<E: Env, D: Dial>(
     address: SocketAddr,
     how: &Begin,
     ended: impl FnOnce() + 'static,
-) -> Result<Reached<D::Transport>, Problem> {
-    let transport = Rc::new(dial.dial(address, CONNECT).await?);
+) -> Result<Reached<Line<D::Transport>>, Problem> {
+    let transport = Rc::new(Line(dial.dial(address, CONNECT).await?));
     let begun = in_time(env, ANSWER, begin(transport, how)).await??;
     let (admin, end) = (Admin::default(), Rc::new(Cell::new(None)));
     let controller = begun.controller;
@@ -235,7 +235,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     }
 
     /// Closes the admin queue, and waits until its connection is gone.
-    async fn close(&self, reached: Reached<D::Transport>) {
+    async fn close(&self, reached: Reached<Line<D::Transport>>) {
         let Reached { queue, end, .. } = reached;
         queue.close();
         drop(queue);
@@ -255,7 +255,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     /// Looks at a controller, and lives with it; ends by an error only.
     async fn live(
         &self,
-        reached: &Reached<D::Transport>,
+        reached: &Reached<Line<D::Transport>>,
         association: Association,
         life: &mut Life,
     ) -> Result<Infallible, Problem> {

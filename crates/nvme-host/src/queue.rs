@@ -23,7 +23,7 @@ use crate::limits::{
     RANGE_BYTES, RECEIVE_BATCH, SILENCE, SILENCE_LOOKS, SLOT_BITS, SLOTS_MOST, TRIES,
 };
 use crate::requests::{Answer, Asked, Association, Carrier, Part, Requests, What};
-use crate::wire::{Form, Frame, Pieces, Received, read_data, read_header, skip};
+use crate::wire::{Form, Frame, Pieces, read_header};
 use core::cell::{Cell, RefCell};
 use core::future::pending;
 use io::local::yield_now;
@@ -32,6 +32,7 @@ use nvme::command::{Command, Completion, nvm};
 use nvme::pdu::{self, Fatal, Header, Kind, Rest, SHORT_HEADER_BYTES, Transfer, flag};
 use nvme::sgl::Sgl;
 use nvme::status::Status;
+use nvme_stream::{Received, read_data, skip};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::rc::{Rc, Weak};

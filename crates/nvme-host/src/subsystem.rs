@@ -371,6 +371,11 @@ impl Subsystem {
         self.lock().namespaces.iter().map(|(id, known)| (*id, known.is.clone())).collect()
     }
 
+    /// A namespace, if it is known.
+    pub fn namespace(&self, id: u32) -> Option<NamespaceInfo> {
+        self.lock().namespaces.get(&id).map(|known| known.is.clone())
+    }
+
     /// Whether a path leads to a namespace, as far as the overseer knows.
     pub fn is_reached(&self, namespace: u32) -> bool {
         let state = self.lock();

@@ -4,17 +4,12 @@
 use crate::limits::{BATCH, SLICES, SLICES_OF_PDU};
 use crate::queue::End;
 use arrayvec::ArrayVec;
-use io::{Buf, Closed, Gather, Transport};
+use io::{Buf, Gather, Transport};
 use nvme::command::Command;
-use nvme::pdu::{
-    self, COMMON_BYTES, DIGEST_BYTES, Digests, Fatal, Header, INITIALIZE_BYTES, Kind, Rest,
-    Transfer, flag,
-};
+use nvme::pdu::{self, Digests, Header, Kind, Rest, Transfer, flag};
+use nvme_stream::{Received, add_header, parts};
 use parity::crc32c;
 use std::io::IoSlice;
-
-/// Bytes of a PDU's header as they came.
-pub(crate) type Received = ArrayVec<u8, INITIALIZE_BYTES>;
 
 /// What both sides agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,60 +21,15 @@ pub(crate) struct Form {
     pub data_most: u32,
 }
 
-/// Reads a PDU up to its data; `raw` gets the bytes of its header. Data of it has at most `most`
-/// bytes, and begins at a multiple of 4, which is what we ask of controllers.
+/// Reads a PDU of the controller up to its data, of which it has at most `most` bytes.
 pub(crate) async fn read_header<T: Transport>(
     transport: &T,
     digests: Digests,
     most: u32,
     raw: &mut Received,
 ) -> Result<(Header, Rest), End> {
-    raw.clear();
-    let mut common = [0; COMMON_BYTES];
-    transport.read_exact(&mut common).await?;
-    raw.extend(common);
-    let header = Header::decode(&common)?;
-    if header.kind.is_of_host() {
-        return Err(Fatal::Field(0).into());
-    }
-    let rest = header.check(digests, 4, most)?;
-    raw.extend(core::iter::repeat_n(0, rest.header));
-    transport.read_exact(&mut raw[COMMON_BYTES..]).await?;
-    if rest.header_digest {
-        let had = read_digest(transport).await?;
-        if had != crc32c(0, raw) {
-            return Err(Fatal::HeaderDigest(had).into());
-        }
-    }
-    skip(transport, rest.padding).await?;
-    Ok((header, rest))
-}
-
-async fn read_digest<T: Transport>(transport: &T) -> Result<u32, Closed> {
-    let mut bytes = [0; DIGEST_BYTES];
-    transport.read_exact(&mut bytes).await?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
-/// Takes bytes that nobody wants off the stream.
-pub(crate) async fn skip<T: Transport>(transport: &T, mut bytes: usize) -> Result<(), Closed> {
-    let mut away = [0; 256];
-    while bytes > 0 {
-        let part = bytes.min(away.len());
-        transport.read_exact(&mut away[..part]).await?;
-        bytes -= part;
-    }
-    Ok(())
-}
-
-/// Reads a PDU's data; false if it does not have its digest.
-pub(crate) async fn read_data<T: Transport>(
-    transport: &T,
-    into: &mut [u8],
-    rest: &Rest,
-) -> Result<bool, Closed> {
-    transport.read_exact(into).await?;
-    Ok(!rest.data_digest || read_digest(transport).await? == crc32c(0, into))
+    let most = |kind: Kind| (!kind.is_of_host()).then_some(most);
+    nvme_stream::read_header(transport, digests, most, raw).await
 }
 
 /// Data of a PDU: parts of a request's buffers, one behind the other.
@@ -144,10 +94,7 @@ impl Frame {
     fn add(&mut self, form: &Form, header: &Header, raw: &[u8], data: Pieces) {
         assert!(self.has_room(), "who adds has asked");
         let begin = self.bytes.len();
-        self.bytes.extend_from_slice(raw);
-        if form.digests.header {
-            self.bytes.extend_from_slice(&crc32c(0, raw).to_le_bytes());
-        }
+        add_header(&mut self.bytes, form.digests, raw);
         if !data.is_empty() {
             self.bytes.resize(begin + usize::from(header.data_offset), 0);
             let digest =
@@ -161,18 +108,6 @@ impl Frame {
 
     /// All of it, in order.
     pub fn parts(&self) -> ArrayVec<IoSlice<'_>, SLICES> {
-        let mut parts = ArrayVec::new();
-        let mut from = 0;
-        for (cut, data) in self.cuts.iter().zip(&self.data) {
-            if from < *cut {
-                parts.push(IoSlice::new(&self.bytes[from..*cut]));
-            }
-            parts.push(IoSlice::new(data));
-            from = *cut;
-        }
-        if from < self.bytes.len() {
-            parts.push(IoSlice::new(&self.bytes[from..]));
-        }
-        parts
+        parts(&self.bytes, &self.cuts, self.data.iter().map(|piece| &**piece))
     }
 }

@@ -28,7 +28,7 @@ thread_local! {
     static SERVED: RefCell<Weak<Served>> = const { RefCell::new(Weak::new()) };
 }
 
-fn dial<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, keep_alive: Nanos) -> Tcp {
+pub(super) fn dial<M: Send + 'static, S: Bind>(env: &CoreEnv<M, S>, keep_alive: Nanos) -> Tcp {
     Tcp { reactor: env.reactor().clone(), keep_alive }
 }
 

@@ -148,11 +148,6 @@ impl Fabric {
         Ok(Self(Arc::new(Inner { number, host, settings, handle, subsystems, _runtime })))
     }
 
-    /// Who uses it.
-    pub fn host(&self) -> &HostIdentity {
-        &self.0.host
-    }
-
     /// From now on this data core can have the fabric's drives.
     pub fn serve<M: Send + 'static, S: Bind>(&self, env: &CoreEnv<M, S>) {
         self::core::serve(env, self.0.number, 2 + env.core().0);
@@ -177,7 +172,7 @@ impl Fabric {
         let (address, host) = (address(place)?, self.0.host.clone());
         let keep_alive = self.0.settings.keep_alive;
         let told = self.ask(async move |env: OwnEnv| {
-            let dial = line::Tcp { reactor: env.reactor().clone(), keep_alive };
+            let dial = self::core::dial(&env, keep_alive);
             discover(&env, &dial, address, &host).await
         })?;
         told.map_err(|problem| FabricError::Problem { place: place.clone(), problem })
@@ -190,13 +185,8 @@ impl Fabric {
     /// It can't be made live; then it is taken away again, if it was not there before.
     pub fn connect(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
         let address = address(place)?;
-        let subsystem = self.connected(name);
-        let added = subsystem.add(address).ok_or_else(|| FabricError::TooMany(name.clone()));
-        let (path, is_new) = added?;
-        if is_new {
-            self.keep(subsystem.clone(), path);
-        }
-        let own = subsystem.clone();
+        let own = self.connected(name);
+        let (path, is_new) = self.path(&own, address)?;
         let problem = self.ask(async move |_| {
             let problem = own.tried(path).await;
             if is_new && problem.is_some() {
@@ -212,25 +202,20 @@ impl Fabric {
         }
     }
 
-    /// Connects a subsystem by a path, without waiting for that: it is tried again and again. The
-    /// caller waits where the place is a name that has to be looked up.
-    ///
-    /// # Errors
-    /// The place is no address, or the subsystem has too many.
-    pub fn want(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
-        // Awaited also while nobody says where the place is.
-        let subsystem = self.connected(name);
-        let added = subsystem.add(address(place)?);
-        if let (path, true) = added.ok_or_else(|| FabricError::TooMany(name.clone()))? {
-            self.keep(subsystem, path);
+    /// The path of a subsystem at an address, which the fabric's core keeps; and whether it is new.
+    fn path(
+        &self,
+        subsystem: &Arc<Subsystem>,
+        address: SocketAddr,
+    ) -> Result<(nvme_host::Path, bool), FabricError> {
+        let too_many = || FabricError::TooMany(subsystem.name.clone());
+        let (path, is_new) = subsystem.add(address).ok_or_else(too_many)?;
+        if is_new {
+            let own = subsystem.clone();
+            let keep = move |env: &OwnEnv| self::core::keep_path(env, &own, path);
+            self.0.handle.run_on(CoreId(0), Box::new(keep));
         }
-        Ok(())
-    }
-
-    /// Has the fabric's core keep a path.
-    fn keep(&self, subsystem: Arc<Subsystem>, path: nvme_host::Path) {
-        let keep = move |env: &OwnEnv| self::core::keep_path(env, &subsystem, path);
-        self.0.handle.run_on(CoreId(0), Box::new(keep));
+        Ok((path, is_new))
     }
 
     /// Disconnects a subsystem: the path at that place, or all. The caller waits until nothing is
@@ -313,16 +298,6 @@ impl Fabric {
         self.subsystems().values().any(|own| !own.subsystem.was_reached())
     }
 
-    /// The names of all namespaces of connected subsystems, as far as they are known.
-    pub fn names(&self) -> Vec<PathBuf> {
-        let all = self.subsystems();
-        let names = |own: &Connected| {
-            let Subsystem { name, .. } = &*own.subsystem;
-            own.subsystem.namespaces().into_keys().map(|id| Name::whole(name, id)).collect()
-        };
-        all.values().flat_map(|own| -> Vec<PathBuf> { names(own) }).collect()
-    }
-
     /// The subsystems that a name stands for: found at its address where it does not say which.
     fn meant(&self, name: &Name) -> Result<Vec<Nqn>, FabricError> {
         let (None, Some(place)) = (&name.subsystem, &name.place) else {
@@ -334,13 +309,25 @@ impl Fabric {
         Ok(all.into_iter().collect())
     }
 
-    /// The one names of the namespaces of a subsystem that a name stands for.
-    fn names_of(&self, subsystem: &Nqn, namespace: Option<u32>) -> Vec<PathBuf> {
-        let namespaces = match namespace {
-            Some(namespace) => vec![namespace],
-            None => self.connected(subsystem).namespaces().into_keys().collect(),
-        };
-        namespaces.iter().map(|id| Name::whole(subsystem, *id)).collect()
+    /// The namespaces that a name stands for, each by its one name; `connect` is what is done with
+    /// each subsystem where the name has an address.
+    fn each(
+        &self,
+        name: &Name,
+        connect: impl Fn(&Place, &Nqn) -> Result<(), FabricError>,
+    ) -> Result<Vec<PathBuf>, FabricError> {
+        let mut found = Vec::new();
+        for subsystem in self.meant(name)? {
+            if let Some(place) = &name.place {
+                connect(place, &subsystem)?;
+            }
+            let namespaces = match name.namespace {
+                Some(namespace) => vec![namespace],
+                None => self.connected(&subsystem).namespaces().into_keys().collect(),
+            };
+            found.extend(namespaces.iter().map(|id| Name::whole(&subsystem, *id)));
+        }
+        Ok(found)
     }
 
     /// The namespaces that a name stands for, each by its one name. One that has an address is
@@ -349,30 +336,20 @@ impl Fabric {
     /// # Errors
     /// As [`Fabric::connect`] and [`Fabric::discover`].
     pub fn find(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        let mut found = Vec::new();
-        for subsystem in self.meant(name)? {
-            if let Some(place) = &name.place {
-                self.connect(place, &subsystem)?;
-            }
-            found.extend(self.names_of(&subsystem, name.namespace));
-        }
-        Ok(found)
+        self.each(name, |place, subsystem| self.connect(place, subsystem))
     }
 
     /// The same, without waiting for subsystems: those that are not connected yet will be, and
     /// their namespaces are known then. The caller waits for a discovery service.
     ///
     /// # Errors
-    /// As [`Fabric::want`] and [`Fabric::discover`].
-    pub fn want_all(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        let mut found = Vec::new();
-        for subsystem in self.meant(name)? {
-            if let Some(place) = &name.place {
-                self.want(place, &subsystem)?;
-            }
-            found.extend(self.names_of(&subsystem, name.namespace));
-        }
-        Ok(found)
+    /// A place is no address, a subsystem has too many paths, or as [`Fabric::discover`].
+    pub fn want(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
+        self.each(name, |place, subsystem| {
+            // Awaited also while nobody says where the place is.
+            let own = self.connected(subsystem);
+            self.path(&own, address(place)?).map(|_| ())
+        })
     }
 
     /// What tells a namespace from others, as [`SharedDrive::serial`] has it, and the serial number
@@ -380,7 +357,7 @@ impl Fabric {
     pub fn identity(&self, name: &Nqn, namespace: u32) -> Option<(String, String)> {
         let all = self.subsystems();
         let subsystem = &all.get(&name.to_string())?.subsystem;
-        let is = subsystem.namespaces().remove(&namespace)?;
+        let is = subsystem.namespace(namespace)?;
         let of = subsystem.serial();
         subsystem.is_reached(namespace).then(|| (serial(&is.known, &of, namespace), of))
     }
@@ -395,7 +372,7 @@ impl Fabric {
         let is = {
             let own = all.get(&name.to_string());
             let own = own.ok_or_else(|| FabricError::NotConnected(name.clone()))?;
-            let is = own.subsystem.namespaces().remove(&namespace);
+            let is = own.subsystem.namespace(namespace);
             is.ok_or_else(|| FabricError::NoNamespace(name.clone(), namespace))?
         };
         for (other, own) in &*all {

@@ -57,16 +57,29 @@ pub enum BadName {
 }
 
 impl Place {
+    /// A port of an address, of IPv6 without brackets, or of a host by its name.
+    ///
+    /// # Errors
+    /// It can be neither.
+    pub fn new(host: &str, port: u16) -> Result<Self, BadName> {
+        let is_v6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+        let is_name = !host.is_empty() && !host.contains([':', '[', ']', '/']);
+        let place = Self { host: host.to_owned(), port };
+        match port > 0 && (is_v6 || is_name) {
+            true => Ok(place),
+            false => Err(BadName::Place(place.to_string())),
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
-        let port = port.parse().ok().filter(|port| *port > 0)?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        // Only an address of IPv6 stands in brackets, and only in them.
         let host = match bare {
             Some(v6) => v6.parse::<std::net::Ipv6Addr>().ok()?.to_string(),
-            None => host.to_owned(),
+            None => Some(host).filter(|host| !host.contains(':'))?.to_owned(),
         };
-        let is_fine = !host.is_empty() && (bare.is_some() || !host.contains([':', '[', ']', '/']));
-        is_fine.then_some(Self { host, port })
+        Self::new(&host, port.parse().ok()?).ok()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{BLOCK, BYTES, Dialer, Env, HOST, Rig, SUBSYSTEM, buffer, bytes, empty, nqn};
 use core::net::SocketAddr;
-use io::{Closed, Drive, DriveError, Env as _, Priority, Transport};
+use io::{Drive, DriveError, Env as _, Priority, Transport};
 use nvme::log::Access;
 use nvme::pdu::Digests;
 use palisade_nvme_host::{
@@ -12,7 +12,6 @@ use palisade_nvme_host::{
 use sim::net::{Cut, Weather};
 use sim::volume::Op;
 use std::cell::{Cell, RefCell};
-use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::{CoreId, Nanos};
@@ -63,34 +62,10 @@ struct Lines {
     cable: Rc<Cable>,
 }
 
-/// Closed when it is dropped, as a socket is.
-struct Line(crate::support::Transport);
-
-impl Transport for Line {
-    async fn read_exact(&self, into: &mut [u8]) -> Result<(), Closed> {
-        self.0.read_exact(into).await
-    }
-    async fn write_all(&self, parts: &mut [IoSlice<'_>]) -> Result<(), Closed> {
-        self.0.write_all(parts).await
-    }
-    fn finish(&self) {
-        self.0.finish();
-    }
-    fn close(&self) {
-        self.0.close();
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
 impl Dial for Lines {
-    type Transport = Line;
+    type Transport = crate::support::Transport;
 
-    async fn dial(&self, to: SocketAddr, within: Nanos) -> Result<Line, NoLine> {
+    async fn dial(&self, to: SocketAddr, within: Nanos) -> Result<Self::Transport, NoLine> {
         assert_eq!(to, address());
         if self.cable.is_cut.get() {
             self.env.sleep(within).await;
@@ -99,7 +74,7 @@ impl Dial for Lines {
         let weather = self.cable.next.borrow_mut().pop().unwrap_or_default();
         let line = self.dialer.dial_from(&self.env, weather);
         self.cable.lines.borrow_mut().push(line.clone());
-        Ok(Line(line))
+        Ok(line)
     }
 }
 
@@ -181,7 +156,7 @@ impl Host {
 
     /// A core's drive.
     fn drive(&self, core: u16) -> RemoteDrive {
-        let is = self.subsystem.namespaces().remove(&3).expect("it is known");
+        let is = self.subsystem.namespace(3).expect("it is known");
         assert_eq!((is.info.bytes, is.info.block_bytes), (BYTES as u64, BLOCK));
         RemoteDrive::new(self.requests[usize::from(core)].clone(), 3, is.info, is.can)
     }

@@ -4,9 +4,9 @@
 //! No memory is taken but what a connection has in reserve. A Connect that is refused is answered,
 //! and the connection ends: a host that wants to try again connects again.
 
-use super::receive::{command_of, read_data, read_header};
+use super::receive::{command_of, read_header};
 use super::reply::Form;
-use super::{EndReason, Opened, Received, Terms, data_bytes};
+use super::{EndReason, Opened, Terms, data_bytes};
 use crate::access::PortId;
 use crate::controller::{Association, Controller, Way};
 use crate::limits::{DATA_MOST, DISCOVERY_ENTRIES, ENTRIES_LEAST, ENTRIES_MOST};
@@ -22,6 +22,7 @@ use nvme::identify::ControllerKind;
 use nvme::nqn::DISCOVERY;
 use nvme::pdu::{self, Digests, Fatal, InitializeRequest, InitializeResponse, Kind};
 use nvme::status::Status;
+use nvme_stream::{Received, read_data};
 use parity::crc32c;
 use std::io::IoSlice;
 use std::sync::Arc;

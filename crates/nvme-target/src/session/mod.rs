@@ -190,7 +190,7 @@ async fn take_leave<E: Env, T: Transport, X: Volumes>(server: &Server<E, T, X>, 
     let leaving: Rc<dyn Timed> = Rc::new(Opened { transport: transport.clone(), until, is_closed });
     server.enter(leaving.clone());
     // Until the host has gone, or the clock or a stop closes the transport.
-    let _ = receive::skip(&**transport, LEAVE_BYTES).await;
+    let _ = nvme_stream::skip(&**transport, LEAVE_BYTES).await;
     server.leave(&leaving);
 }
 
@@ -522,9 +522,6 @@ async fn provide<E: Env, T: Transport, X: Volumes>(session: Rc<Session<E, T, X>>
         }
     }
 }
-
-/// Which bytes of a PDU's header came, for the message that tells what was wrong with them.
-pub(crate) type Received = ArrayVec<u8, { pdu::INITIALIZE_BYTES }>;
 
 /// What a command's admission gives.
 pub(crate) struct Admitted<V> {

@@ -3,7 +3,7 @@
 //! Invariant: after a PDU whose lengths, flags or order are wrong nothing more is read; what is
 //! wrong within a command is told by its completion, and reading goes on behind its data.
 
-use super::{Admission, Admitted, EndReason, Flow, Received, Session, data_bytes};
+use super::{Admission, Admitted, EndReason, Flow, Session, data_bytes};
 use crate::limits::{CAPSULE_DATA, DATA_MOST, RECEIVE_BATCH};
 use crate::volume::Held;
 use crate::{Closed, Transport, Volumes};
@@ -15,7 +15,7 @@ use nvme::pdu::{
     flag,
 };
 use nvme::status::Status;
-use parity::crc32c;
+use nvme_stream::{Received, read_data, skip};
 use std::rc::Rc;
 
 /// A command whose data was damaged on its way is not carried out (TCP, section 3.3.1.1).
@@ -33,60 +33,17 @@ impl From<Fatal> for EndReason {
     }
 }
 
-/// Reads a PDU up to its data; `raw` gets the bytes of its header. Data of it must begin at a
-/// multiple of 4, which is what we ask of hosts.
+/// Reads a PDU of the host up to its data.
 pub(super) async fn read_header<T: Transport>(
     transport: &T,
     digests: Digests,
     raw: &mut Received,
 ) -> Result<(Header, Rest), EndReason> {
-    raw.clear();
-    let mut common = [0; COMMON_BYTES];
-    transport.read_exact(&mut common).await?;
-    raw.extend(common);
-    let header = Header::decode(&common)?;
-    if !header.kind.is_of_host() {
-        return Err(Fatal::Field(0).into());
-    }
-    let most = if header.kind == Kind::Command { CAPSULE_DATA } else { DATA_MOST };
-    let rest = header.check(digests, 4, most)?;
-    raw.extend(core::iter::repeat_n(0, rest.header));
-    transport.read_exact(&mut raw[COMMON_BYTES..]).await?;
-    if rest.header_digest {
-        let had = read_digest(transport).await?;
-        if had != crc32c(0, raw) {
-            return Err(Fatal::HeaderDigest(had).into());
-        }
-    }
-    skip(transport, rest.padding).await?;
-    Ok((header, rest))
-}
-
-async fn read_digest<T: Transport>(transport: &T) -> Result<u32, Closed> {
-    let mut bytes = [0; DIGEST_BYTES];
-    transport.read_exact(&mut bytes).await?;
-    Ok(u32::from_le_bytes(bytes))
-}
-
-/// Takes bytes that nobody wants off the stream.
-pub(super) async fn skip<T: Transport>(transport: &T, mut bytes: usize) -> Result<(), Closed> {
-    let mut away = [0; 256];
-    while bytes > 0 {
-        let part = bytes.min(away.len());
-        transport.read_exact(&mut away[..part]).await?;
-        bytes -= part;
-    }
-    Ok(())
-}
-
-/// Reads a PDU's data; false if it does not have its digest.
-pub(super) async fn read_data<T: Transport>(
-    transport: &T,
-    into: &mut [u8],
-    rest: &Rest,
-) -> Result<bool, Closed> {
-    transport.read_exact(into).await?;
-    Ok(!rest.data_digest || read_digest(transport).await? == crc32c(0, into))
+    let most = |kind: Kind| match kind {
+        Kind::Command => Some(CAPSULE_DATA),
+        kind => kind.is_of_host().then_some(DATA_MOST),
+    };
+    nvme_stream::read_header(transport, digests, most, raw).await
 }
 
 /// The command within a capsule's header.

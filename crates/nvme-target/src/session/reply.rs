@@ -15,6 +15,7 @@ use front::{Lease, Outbox};
 use io::{BufMut, Env};
 use nvme::command::Completion;
 use nvme::pdu::{self, Digests, Header, Kind, Transfer, flag};
+use nvme_stream::{add_header, parts};
 use parity::crc32c;
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -90,10 +91,7 @@ impl Frame {
     }
 
     fn header(&mut self, form: &Form, header: &[u8]) {
-        self.bytes.extend_from_slice(header);
-        if form.digests.header {
-            self.bytes.extend_from_slice(&crc32c(0, header).to_le_bytes());
-        }
+        add_header(&mut self.bytes, form.digests, header);
     }
 
     fn add(&mut self, form: &Form, reply: &Reply) {
@@ -129,20 +127,10 @@ impl Frame {
 
     fn parts<'a>(&'a self, batch: &'a [Reply]) -> ArrayVec<IoSlice<'a>, { 2 * REPLY_BATCH + 1 }> {
         let data = batch.iter().filter_map(|reply| match reply {
-            Reply::Data { data, .. } => Some(data),
+            Reply::Data { data, .. } => Some(&**data),
             _ => None,
         });
-        let mut parts = ArrayVec::new();
-        let mut from = 0;
-        for (cut, data) in self.cuts.iter().zip(data) {
-            parts.push(IoSlice::new(&self.bytes[from..*cut]));
-            parts.push(IoSlice::new(data));
-            from = *cut;
-        }
-        if from < self.bytes.len() {
-            parts.push(IoSlice::new(&self.bytes[from..]));
-        }
-        parts
+        parts(&self.bytes, &self.cuts, data)
     }
 }
 
