@@ -22,7 +22,7 @@ use crate::lookup::{self, Lookups, UnderWay};
 use crate::nvme::{self, VolumeKey};
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
-use nvme_target::{Absent, Export, Hosts, Port, PortId, Refused, Way};
+use nvme_target::{Absent, Export, Group, Hosts, Port, PortId, Refused, Way};
 use redfish::messages as say;
 use redfish::view::{Client, Connection, Error};
 use std::collections::{BTreeMap, BTreeSet};
@@ -388,6 +388,7 @@ impl Exports {
             uuid: target.volume.0,
             ports: nvme.listeners.iter().filter_map(port).collect(),
             hosts: hosts(nvme)?,
+            group: Group::FIRST,
         };
         self.data.target().add(&target.export, export).map_err(|why| refused(why, nvme))
     }

@@ -71,7 +71,7 @@ impl Volumes for CoreVolumes {
     type Key = VolumeKey;
     type Volume = Counted<Volume<CoreEnv>, CoreEnv, Rc<Use>>;
 
-    fn open(&self, key: &VolumeKey) -> Option<Self::Volume> {
+    fn open(&self, key: &VolumeKey, _: PortId) -> Option<Self::Volume> {
         let volume = Volume::new(self.core.array(key.array)?, key.volume);
         let counted = Counted::new(volume, &self.env, self.counters.writer(key.volume));
         Some(counted.holding(Rc::new(Use(self.uses.begin(*key)))))

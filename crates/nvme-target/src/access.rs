@@ -7,6 +7,8 @@
 //! Invariant: within a subsystem every namespace identifier, and every export's name, is there
 //! once.
 
+use crate::limits::ACCESS_GROUPS;
+use nvme::log::Access;
 use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +44,25 @@ pub struct Port {
     pub service: u16,
 }
 
+/// A group of namespaces whose access changes as one (Base, section 8.1.2): its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Group(u32);
+
+impl Group {
+    /// The first.
+    pub const FIRST: Self = Self(1);
+
+    /// The group of this number: 1 to [`ACCESS_GROUPS`].
+    pub fn new(number: u32) -> Option<Self> {
+        (1..=ACCESS_GROUPS).contains(&number).then_some(Self(number))
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// A volume as a namespace of a subsystem; `K` tells cores which volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export<K> {
@@ -59,6 +80,8 @@ pub struct Export<K> {
     pub ports: BTreeSet<PortId>,
     /// Who may have it.
     pub hosts: Hosts,
+    /// Those namespaces whose access changes as one with this one's.
+    pub group: Group,
 }
 
 impl<K> Export<K> {
@@ -170,6 +193,36 @@ impl<K: Clone> Exports<K> {
     }
 }
 
+/// How groups of namespaces are reached at ports: well, unless something else was said.
+#[derive(Default, Debug)]
+pub(crate) struct Ways {
+    /// With what the count of changes was then.
+    said: BTreeMap<(PortId, Group), (Access, u64)>,
+    changes: u64,
+}
+
+impl Ways {
+    /// Says how a group is reached at a port; false if it is so already.
+    pub fn set(&mut self, port: PortId, group: Group, access: Access) -> bool {
+        let is_new = self.get(port, group).0 != access;
+        if is_new {
+            self.changes += 1;
+            self.said.insert((port, group), (access, self.changes));
+        }
+        is_new
+    }
+
+    /// How a group is reached at a port, and what the count of changes was when that changed last.
+    pub fn get(&self, port: PortId, group: Group) -> (Access, u64) {
+        self.said.get(&(port, group)).copied().unwrap_or((Access::Optimized, 0))
+    }
+
+    /// How often anything changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +240,7 @@ mod tests {
             uuid: [nsid as u8; 16],
             ports: ports.iter().map(|port| PortId(*port)).collect(),
             hosts,
+            group: Group::FIRST,
         }
     }
 
@@ -226,5 +280,20 @@ mod tests {
         let none = export("s", 0, &[2], Hosts::Any);
         assert_eq!(exports.add("b", none), Err(Refused::NamespaceNumber));
         assert!(exports.remove("a").is_some() && exports.remove("a").is_none());
+    }
+
+    #[test]
+    fn groups_are_reached_well_unless_something_else_was_said() {
+        let (mut ways, port) = (Ways::default(), PortId(1));
+        let [one, two] = [1, 2].map(|number| Group::new(number).unwrap());
+        assert_eq!((ways.get(port, one), ways.changes()), ((Access::Optimized, 0), 0));
+        assert!(!ways.set(port, one, Access::Optimized));
+        assert!(ways.set(port, one, Access::Inaccessible) && ways.set(port, two, Access::Change));
+        assert!(!ways.set(port, two, Access::Change));
+        assert_eq!((ways.get(port, one), ways.changes()), ((Access::Inaccessible, 1), 2));
+        assert_eq!(ways.get(PortId(2), one), (Access::Optimized, 0));
+        assert!(ways.set(port, one, Access::Optimized));
+        assert_eq!(ways.get(port, one), (Access::Optimized, 3));
+        assert_eq!([0, ACCESS_GROUPS + 1].map(Group::new), [None, None]);
     }
 }

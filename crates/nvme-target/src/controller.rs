@@ -62,6 +62,14 @@ pub(crate) struct Notices {
     pub tell_namespaces: bool,
     /// The discovery page changed, and has to be told of.
     pub tell_discovery: bool,
+    /// The page of access changed, and has to be told of.
+    pub tell_access: bool,
+}
+
+impl Notices {
+    fn is_any(&self) -> bool {
+        self.tell_namespaces || self.tell_discovery || self.tell_access
+    }
 }
 
 /// A host's counts.
@@ -266,8 +274,11 @@ impl Controller {
             notices.tell_discovery = false;
             return Some(notice(0xf0, nvme::log::page::DISCOVERY));
         }
-        let left = notices.tell_namespaces || notices.tell_discovery;
-        self.has_notices.store(left, Ordering::Release);
+        if notices.tell_access && wanted & event::ACCESS != 0 {
+            notices.tell_access = false;
+            return Some(notice(0x03, nvme::log::page::ANA));
+        }
+        self.has_notices.store(notices.is_any(), Ordering::Release);
         None
     }
 
@@ -281,8 +292,7 @@ impl Controller {
         let mut notices = lock(&self.notices);
         notices.namespaces.retain(|nsid| !told.contains(nsid));
         notices.tell_namespaces = !notices.namespaces.is_empty();
-        let left = notices.tell_namespaces || notices.tell_discovery;
-        self.has_notices.store(left, Ordering::Release);
+        self.has_notices.store(notices.is_any(), Ordering::Release);
     }
 }
 
@@ -296,10 +306,13 @@ fn keep_alive(kind: ControllerKind, wanted: u32) -> u32 {
     }
 }
 
+/// Events of controllers with namespaces.
+pub(crate) const EVENTS: u32 = event::NAMESPACES | event::ACCESS;
+
 /// Events that a host is told of unless it says otherwise.
 fn events_at_first(kind: ControllerKind) -> u32 {
     match kind {
-        ControllerKind::Io => event::NAMESPACES,
+        ControllerKind::Io => EVENTS,
         ControllerKind::Discovery => 0,
     }
 }
@@ -349,7 +362,7 @@ mod tests {
         c.configure(0);
         assert_eq!((c.status(), c.is_resetting()), (1, true));
         assert_eq!(c.granted(), IO_QUEUES);
-        assert_eq!(c.events_wanted.load(Ordering::Relaxed), event::NAMESPACES);
+        assert_eq!(c.events_wanted.load(Ordering::Relaxed), EVENTS);
         c.end_queue(1);
         assert_eq!((c.status(), c.is_resetting(), c.begin_queue(1)), (0, false, Some(1)));
     }
@@ -369,9 +382,10 @@ mod tests {
         assert_eq!(c.next_event(), None);
         c.notify(|n| {
             n.tell_namespaces = n.namespaces.insert(7);
-            n.tell_discovery = true;
+            (n.tell_discovery, n.tell_access) = (true, true);
         });
-        assert_eq!((c.next_event(), c.next_event()), (Some(0x04_00_02), None));
+        assert_eq!((c.next_event(), c.next_event()), (Some(0x04_00_02), Some(0x0c_03_02)));
+        assert_eq!(c.next_event(), None);
         // One that changes while the page is read is told of again.
         let told = c.changed_namespaces();
         c.notify(|n| assert!(n.namespaces.insert(8)));

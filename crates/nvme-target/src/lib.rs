@@ -33,7 +33,8 @@ mod target;
 mod visits;
 mod volume;
 
-pub use access::{Absent, Export, Hosts, Port, PortId, Refused};
+pub use access::{Absent, Export, Group, Hosts, Port, PortId, Refused};
+pub use admin::identify::serial;
 pub use controller::Way;
 pub use io::{Closed, Transport};
 pub use server::Server;
@@ -58,9 +59,11 @@ pub trait Volumes: 'static {
     type Key: Clone + PartialEq + core::fmt::Debug + Send + Sync + 'static;
     /// A volume as this core sees it.
     type Volume: Blocks;
+    /// Volumes compare and write as one: hosts are told that they may ask for it.
+    const COMPARES_AND_WRITES: bool = true;
 
-    /// The volume, if it is there.
-    fn open(&self, key: &Self::Key) -> Option<Self::Volume>;
+    /// The volume, if it is there, for hosts that came through this port.
+    fn open(&self, key: &Self::Key, port: PortId) -> Option<Self::Volume>;
 
     /// How the array behind it is.
     fn health(&self, key: &Self::Key) -> Health;

@@ -24,6 +24,8 @@ pub const CONTROLLERS: u16 = 1024;
 pub const HOSTS: usize = 1024;
 /// Namespaces of a subsystem.
 pub const NAMESPACES: u32 = 1024;
+/// Groups of namespaces whose access changes as one; their numbers are 1 to this.
+pub const ACCESS_GROUPS: u32 = 64;
 /// Bytes that a connection reads ahead: a header has 72, a small write's capsule 4 KiB and its
 /// header.
 pub const AHEAD: usize = 32 << 10;

@@ -12,13 +12,13 @@
 //!   at all: what it does not find when it comes again it takes for gone.
 //! - A target that was closed takes nothing more away from a host that is there: it has none.
 
-use crate::access::{Absent, Export, Exports, Port, PortId, Refused};
+use crate::access::{Absent, Export, Exports, Group, Port, PortId, Refused, Ways};
 use crate::controller::{Association, Controller, Way, lock};
 use crate::limits::{CONTROLLERS, DISCOVERY_CONTROLLERS};
 use crate::mutants::{self, Mutant};
 use crate::visits::{Book, Visits};
 use nvme::identify::ControllerKind;
-use nvme::log::{Place, PlaceKind};
+use nvme::log::{Access, AccessGroup, Place, PlaceKind};
 use nvme::nqn::Nqn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,6 +41,7 @@ struct State<K> {
     /// Exports that may come back, by name.
     suspended: BTreeMap<String, Absent>,
     ports: BTreeMap<PortId, Port>,
+    ways: Ways,
     referrals: Vec<Place>,
     controllers: Vec<Arc<Controller>>,
     book: Book,
@@ -59,6 +60,8 @@ pub struct Connected {
     pub controller: u16,
     /// Its queues, the admin queue included.
     pub queues: usize,
+    /// The port it came to.
+    pub port: PortId,
     /// How it came, by its admin queue.
     pub way: Way,
 }
@@ -94,6 +97,7 @@ impl<K: Clone + PartialEq> Target<K> {
             absent: Vec::new(),
             suspended: BTreeMap::new(),
             ports: BTreeMap::new(),
+            ways: Ways::default(),
             referrals: Vec::new(),
             controllers: Vec::new(),
             book: Book::default(),
@@ -208,6 +212,22 @@ impl<K: Clone + PartialEq> Target<K> {
         }
     }
 
+    /// Says how a group of namespaces is reached at a port, and tells hosts that have some of it
+    /// there. Commands that were begun go on.
+    pub fn set_access(&self, port: PortId, group: Group, access: Access) {
+        let mut state = self.lock();
+        if !state.ways.set(port, group, access) {
+            return;
+        }
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        let at_port = state.controllers.iter().filter(|c| c.association.port == port);
+        for controller in at_port {
+            if state.namespaces(controller).iter().any(|export| export.group == group) {
+                controller.notify(|notices| notices.tell_access = true);
+            }
+        }
+    }
+
     /// Changes ports or referrals, or the export that is named, and tells those whom it concerns.
     fn change<R>(&self, export: Option<&str>, change: impl FnOnce(&mut State<K>) -> R) -> R {
         let mut state = self.lock();
@@ -287,9 +307,29 @@ impl<K: Clone + PartialEq> Target<K> {
         !mutants::is(Mutant::NotDrained) && self.lock().of(subsystem).any(is_left)
     }
 
-    /// What a controller's host finds, by number.
-    pub(crate) fn namespaces(&self, controller: &Controller) -> Vec<Export<K>> {
-        self.lock().namespaces(controller)
+    /// What a controller's host finds, by number, and how it is reached.
+    pub(crate) fn namespaces(&self, controller: &Controller) -> Vec<(Export<K>, Access)> {
+        let state = self.lock();
+        let port = controller.association.port;
+        let with_access = |export: Export<K>| {
+            let (access, _) = state.ways.get(port, export.group);
+            (export, access)
+        };
+        state.namespaces(controller).into_iter().map(with_access).collect()
+    }
+
+    /// How often access changed, and the groups of a controller's namespaces.
+    pub(crate) fn groups(&self, controller: &Controller) -> (u64, Vec<AccessGroup>) {
+        let state = self.lock();
+        let mut groups: BTreeMap<Group, Vec<u32>> = BTreeMap::new();
+        for export in state.namespaces(controller) {
+            groups.entry(export.group).or_default().push(export.nsid);
+        }
+        let group = |(group, namespaces): (Group, Vec<u32>)| {
+            let (access, changes) = state.ways.get(controller.association.port, group);
+            AccessGroup { id: group.number(), access, changes, namespaces }
+        };
+        (state.ways.changes(), groups.into_iter().map(group).collect())
     }
 
     /// Numbers of a subsystem's controllers, in ascending order.
@@ -310,6 +350,7 @@ impl<K: Clone + PartialEq> Target<K> {
             host: c.association.host.as_ref().map_or_else(String::new, Nqn::to_string),
             controller: c.id,
             queues: c.queues(),
+            port: c.association.port,
             way: c.association.way.clone(),
         };
         let group = |group: Vec<(&String, &Export<K>)>| {
@@ -340,6 +381,7 @@ fn alike<K: PartialEq>(one: &Export<K>, other: &Export<K>) -> bool {
         && one.volume == other.volume
         && one.nguid == other.nguid
         && one.uuid == other.uuid
+        && one.group == other.group
 }
 
 impl<K: Clone + PartialEq> State<K> {

@@ -15,6 +15,7 @@ use crate::{Transport, Volumes};
 use front::Lease;
 use io::{BlockError, Blocks, BufMut, Env, Pool};
 use nvme::command::{Command, nvm};
+use nvme::log::Access;
 use nvme::status::Status;
 use std::rc::Rc;
 
@@ -24,6 +25,8 @@ pub(crate) const ALL: u32 = 0xffff_ffff;
 /// A namespace as a queue sees it.
 pub(crate) struct Seen<K, V> {
     pub export: Export<K>,
+    /// How this controller comes to it.
+    pub access: Access,
     /// Its volume, unless this core can't come to it.
     pub volume: Option<V>,
 }
@@ -97,9 +100,10 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             return;
         }
         let exports = target.namespaces(&self.terms.controller);
-        let seen = |export: Export<X::Key>| {
-            let volume = self.server.volumes.open(&export.volume);
-            Seen { export, volume }
+        let port = self.terms.controller.association.port;
+        let seen = |(export, access): (Export<X::Key>, Access)| {
+            let volume = self.server.volumes.open(&export.volume, port);
+            Seen { export, access, volume }
         };
         let all = exports.into_iter().map(seen).collect();
         *self.view.borrow_mut() = View { changes: Some(changes), all };
@@ -125,6 +129,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             return Ok(Admitted::plain());
         }
         let seen = view.get(command.namespace()).ok_or_else(|| self.no_namespace())?;
+        if let Some(refusal) = seen.access.refusal() {
+            return Err(refusal);
+        }
         let volume = seen.volume.as_ref().ok_or(Status::NOT_READY)?;
         let flow = match command.opcode() {
             nvm::FLUSH => Flow::Plain,

@@ -473,6 +473,7 @@ mod tests {
             keep_alive_units: 10,
             commands_most: 1024,
             namespaces: 3,
+            access_groups: 1,
             optional: 0,
             fused_compare: false,
             write_cache: false,

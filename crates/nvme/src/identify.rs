@@ -102,6 +102,8 @@ pub struct Controller {
     pub commands_most: u16,
     /// The largest namespace identifier.
     pub namespaces: u32,
+    /// The largest number of a group of namespaces with the same access.
+    pub access_groups: u32,
     /// Optional commands; see [`optional`].
     pub optional: u16,
     /// It does compare and write, fused.
@@ -144,10 +146,10 @@ impl Controller {
         b[261] = if is_io { 0b110 } else { 0b100 };
         put(&mut b, 320, &self.keep_alive_units.to_le_bytes());
         if is_io {
-            // ANA: ten seconds for a transition, all states, one group.
+            // ANA: ten seconds for a transition, all states.
             (b[342], b[343]) = (10, 0b1_1111);
-            put(&mut b, 344, &1u32.to_le_bytes());
-            put(&mut b, 348, &1u32.to_le_bytes());
+            put(&mut b, 344, &self.access_groups.to_le_bytes());
+            put(&mut b, 348, &self.access_groups.to_le_bytes());
         }
         // Entries of 64 and 16 bytes.
         (b[512], b[513]) = (0x66, 0x44);
@@ -175,9 +177,6 @@ fn text(into: &mut [u8; BYTES], at: usize, bytes: usize, text: &str) {
     into[at..at + bytes].iter_mut().zip(printable).for_each(|(to, from)| *to = from);
 }
 
-/// The group of all namespaces, for asymmetric access.
-pub const GROUP: u32 = 1;
-
 /// What is asked of namespaces on this layout: sizes in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Namespace {
@@ -185,6 +184,8 @@ pub struct Namespace {
     pub blocks: u64,
     /// Bytes of a block, a power of two.
     pub block_bytes: u32,
+    /// Its group, for asymmetric access.
+    pub group: u32,
     /// Blocks between borders that requests should not cross (NOIOB); 0: none.
     pub boundary: u16,
     /// Blocks of the smallest write that costs no reading before (NPWG, NPWA), 0: not told.
@@ -222,7 +223,7 @@ impl Namespace {
             put(&mut b, at, &based(count));
         }
         put(&mut b, 72, &based(self.write_best));
-        put(&mut b, 92, &GROUP.to_le_bytes());
+        put(&mut b, 92, &self.group.to_le_bytes());
         b[99] = u8::from(self.read_only);
         put(&mut b, 104, &self.nguid);
         b[130] = self.block_bytes.trailing_zeros() as u8;
@@ -243,11 +244,11 @@ pub fn descriptors(nguid: &[u8; 16], uuid: &[u8; 16]) -> [u8; BYTES] {
     b
 }
 
-/// A namespace whatever its command set (CNS 08h; Base, figure 280): shared, of the one group.
-pub fn namespace_independent(is_ready: bool) -> [u8; BYTES] {
+/// A namespace whatever its command set (CNS 08h; Base, figure 280): shared, of a group.
+pub fn namespace_independent(group: u32, is_ready: bool) -> [u8; BYTES] {
     let mut b = [0; BYTES];
     b[1] = 1;
-    put(&mut b, 4, &GROUP.to_le_bytes());
+    put(&mut b, 4, &group.to_le_bytes());
     b[14] = u8::from(is_ready);
     b
 }
@@ -300,6 +301,7 @@ mod tests {
             keep_alive_units: 10,
             commands_most: 1024,
             namespaces: 3,
+            access_groups: 4,
             optional: optional::COMPARE | optional::WRITE_ZEROES,
             fused_compare: true,
             write_cache: true,
@@ -315,7 +317,7 @@ mod tests {
         assert_eq!((u16_at(&b, 522), b[525] & 1), (1, 1));
         assert_eq!(&b[768..790], b"nqn.2026-11.example:a\0");
         assert_eq!((u32_at(&b, 1792), u32_at(&b, 1796), b[1803]), (516, 1, 1));
-        assert_eq!((b[76] & 8, b[261] & 2, u32_at(&b, 344), u32_at(&b, 348)), (8, 2, 1, 1));
+        assert_eq!((b[76] & 8, b[261] & 2, u32_at(&b, 344), u32_at(&b, 348)), (8, 2, 4, 4));
         // Linux refuses a controller that reports access of no namespaces
         // (drivers/nvme/host/multipath.c, "Invalid MNAN value").
         let b =
@@ -328,6 +330,7 @@ mod tests {
         let namespace = Namespace {
             blocks: 1 << 33,
             block_bytes: 4096,
+            group: 2,
             boundary: 64,
             write_unit: 64,
             write_best: 256,

@@ -5,7 +5,6 @@
 use crate::bytes::{array_at, put, u16_at, u32_at, u64_at};
 use crate::command::Command;
 use crate::drive;
-use crate::identify::GROUP;
 use crate::nqn::Nqn;
 use crate::status::Status;
 use alloc::vec::Vec;
@@ -245,15 +244,22 @@ pub fn supported(pages: &[u8]) -> [u8; 1024] {
     b
 }
 
-/// The page of asymmetric access (Base, figures 218 and 219): one group, optimized, that never
-/// changed, with these namespaces.
-pub fn ana(namespaces: &[u32]) -> Vec<u8> {
-    let mut all = alloc::vec![0; 16 + 32];
-    all[8] = 1;
-    all[16..20].copy_from_slice(&GROUP.to_le_bytes());
-    all[20..24].copy_from_slice(&(namespaces.len() as u32).to_le_bytes());
-    all[32] = 1;
-    namespaces.iter().for_each(|id| all.extend(id.to_le_bytes()));
+/// The page of asymmetric access (Base, figures 218 and 219): how often anything of it changed, and
+/// the groups.
+pub fn ana(changes: u64, groups: &[AccessGroup]) -> Vec<u8> {
+    let mut head = [0; 16];
+    put(&mut head, 0, &changes.to_le_bytes());
+    put(&mut head, 8, &(groups.len() as u16).to_le_bytes());
+    let mut all = head.to_vec();
+    for group in groups {
+        let mut own = [0; 32];
+        put(&mut own, 0, &group.id.to_le_bytes());
+        put(&mut own, 4, &(group.namespaces.len() as u32).to_le_bytes());
+        put(&mut own, 8, &group.changes.to_le_bytes());
+        own[16] = group.access.code();
+        all.extend(own);
+        group.namespaces.iter().for_each(|id| all.extend(id.to_le_bytes()));
+    }
     all
 }
 
@@ -272,6 +278,30 @@ pub enum Access {
     Change,
 }
 
+impl Access {
+    /// As the page has it.
+    const fn code(self) -> u8 {
+        match self {
+            Self::Optimized => 1,
+            Self::NonOptimized => 2,
+            Self::Inaccessible => 3,
+            Self::PersistentLoss => 4,
+            Self::Change => 0xf,
+        }
+    }
+
+    /// How a command to a namespace ends to which there is no way now (Base, section 8.1.2.3):
+    /// another controller may have one.
+    pub const fn refusal(self) -> Option<Status> {
+        match self {
+            Self::Optimized | Self::NonOptimized => None,
+            Self::Inaccessible => Some(Status::ACCESS_INACCESSIBLE),
+            Self::PersistentLoss => Some(Status::ACCESS_LOST),
+            Self::Change => Some(Status::ACCESS_CHANGES),
+        }
+    }
+}
+
 /// A group of namespaces with the same access.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessGroup {
@@ -279,6 +309,8 @@ pub struct AccessGroup {
     pub id: u32,
     /// How the controller comes to it.
     pub access: Access,
+    /// What the page's count was when that changed last.
+    pub changes: u64,
     /// Its namespaces.
     pub namespaces: Vec<u32>,
 }
@@ -304,7 +336,8 @@ pub fn access(b: &[u8]) -> Option<(u64, Vec<AccessGroup>)> {
         };
         let (ids, _) = ids.as_chunks::<4>();
         let namespaces = ids.iter().map(|id| u32::from_le_bytes(*id)).collect();
-        groups.push(AccessGroup { id: u32_at(own, 0), access, namespaces });
+        let (id, changes) = (u32_at(own, 0), u64_at(own, 8));
+        groups.push(AccessGroup { id, access, changes, namespaces });
         rest = behind;
     }
     Some((u64_at(head, 0), groups))
@@ -412,9 +445,8 @@ mod tests {
 
     #[test]
     fn the_page_of_access_is_read_as_it_was_written() {
-        let group = |access, namespaces| AccessGroup { id: 1, access, namespaces };
-        let mut b = ana(&[3, 4]);
-        b[0] = 8;
+        let group = |access, namespaces| AccessGroup { id: 5, access, changes: 7, namespaces };
+        let mut b = ana(8, &[group(Access::Optimized, alloc::vec![3, 4])]);
         let read = |b: &[u8]| access(b).map(|(count, groups)| (count, groups[..].to_vec()));
         let is = |state| Some((8, alloc::vec![group(state, alloc::vec![3, 4])]));
         assert_eq!(read(&b), is(Access::Optimized));
@@ -426,7 +458,10 @@ mod tests {
             (9, Access::Inaccessible),
         ] {
             b[32] = value;
+            let is_known = state.code() == value;
+            assert!(!is_known || b == ana(8, &[group(state, alloc::vec![3, 4])]));
             assert_eq!(read(&b), is(state));
+            assert_eq!(state.refusal().is_none(), value == 2);
         }
         // More groups, or namespaces, than there are in the page.
         b[8] = 3;
@@ -445,7 +480,13 @@ mod tests {
         let b = effects(&[0x06], &[0x01, 0x02], &[0x01]);
         assert_eq!((b[24], b[1028], b[1032], b[0]), (1, 3, 1, 0));
         assert_eq!(&firmware("0.1.0")[..14], b"\x01\0\0\0\0\0\0\x000.1.0 ");
-        let b = ana(&[3, 4]);
+        let group = AccessGroup {
+            id: 1,
+            access: Access::Optimized,
+            changes: 0,
+            namespaces: alloc::vec![3, 4],
+        };
+        let b = ana(0, &[group]);
         assert_eq!((b[8], b[16], b[20], b[32], b.len(), b[48], b[52]), (1, 1, 2, 1, 56, 3, 4));
         assert_eq!((supported(&[2])[8], supported(&[2])[4]), (1, 0));
         let b = changed_namespaces(&[1, 5]);

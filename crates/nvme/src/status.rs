@@ -102,6 +102,12 @@ impl Status {
 
     /// The path broke inside the controller: another may work.
     pub const PATH_INTERNAL: Self = Self(PATH);
+    /// This controller has no way to the namespace any more.
+    pub const ACCESS_LOST: Self = Self(PATH | 0x01);
+    /// This controller has no way to the namespace now.
+    pub const ACCESS_INACCESSIBLE: Self = Self(PATH | 0x02);
+    /// This controller's way to the namespace is changing.
+    pub const ACCESS_CHANGES: Self = Self(PATH | 0x03);
 
     /// The same, and trying again would not help.
     pub const fn lasting(self) -> Self {

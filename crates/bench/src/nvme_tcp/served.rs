@@ -7,7 +7,9 @@ use engine::array::message::ArrayId;
 use engine::{Core, Volume};
 use io::{BlockError, Blocks, Buf, BufMut, Drive as _, Env as _, Priority};
 use nvme::nqn::Nqn;
-use nvme_target::{Export, Health, Hosts, Port, PortId, Product, Server, Target, Volumes, Way};
+use nvme_target::{
+    Export, Group, Health, Hosts, Port, PortId, Product, Server, Target, Volumes, Way,
+};
 use runtime::{Listener, Socket, Stream};
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -80,7 +82,7 @@ impl Volumes for All {
     type Key = usize;
     type Volume = Behind;
 
-    fn open(&self, number: &usize) -> Option<Behind> {
+    fn open(&self, number: &usize, _: PortId) -> Option<Behind> {
         self.0.get(*number).cloned()
     }
 
@@ -122,6 +124,7 @@ pub fn serve(rig: &Rig, aim: &Aim) -> Result<Vec<Address>, BenchError> {
             uuid: name,
             ports: [PORT].into(),
             hosts: Hosts::Any,
+            group: Group::FIRST,
         };
         target.add(&format!("bench{nsid}"), export).expect("nobody has its name or number");
     }

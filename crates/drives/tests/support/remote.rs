@@ -2,7 +2,9 @@
 
 use io::{Env as _, Priority};
 use nvme::nqn::Nqn;
-use nvme_target::{Export, Health, Hosts, Port, PortId, Product, Server, Target, Volumes, Way};
+use nvme_target::{
+    Export, Group, Health, Hosts, Port, PortId, Product, Server, Target, Volumes, Way,
+};
 use palisade_drives::SharedDrive;
 use palisade_drives::remote::host::{HostIdentity, Settings};
 use palisade_drives::remote::{Fabric, Place};
@@ -23,7 +25,7 @@ impl Volumes for All {
     type Key = u8;
     type Volume = MemoryVolume;
 
-    fn open(&self, _: &u8) -> Option<MemoryVolume> {
+    fn open(&self, _: &u8, _: PortId) -> Option<MemoryVolume> {
         Some(self.0.clone())
     }
 
@@ -74,6 +76,7 @@ fn serve(env: &Env, listener: TcpListener, bytes: usize, block: u32) {
         uuid: [9; 16],
         ports: [PORT].into(),
         hosts: Hosts::Any,
+        group: Group::FIRST,
     };
     target.add("one", export).unwrap();
     target.settle();

@@ -198,7 +198,8 @@ fn what_a_controller_knows_is_asked() {
     rig.run(async move {
         let host = dialer.host(Weather::default(), Digests::default()).await;
         assert!(host.info.fabric.has_ana && host.info.fabric.is_alive_by_traffic);
-        let group = AccessGroup { id: 1, access: Access::Optimized, namespaces: vec![3] };
+        let group =
+            AccessGroup { id: 1, access: Access::Optimized, changes: 0, namespaces: vec![3] };
         assert_eq!(host.admin.access(&host.info).await, Ok((0, vec![group])));
         assert_eq!(host.admin.keep_alive().await, Ok(()));
         // One that is not there has no blocks; one that can't be there is refused.

@@ -8,7 +8,7 @@ use io::{Buf, BufMut, DriveInfo, Env as _, Pool, Priority};
 use nvme::fabrics::ANY_CONTROLLER;
 use nvme::nqn::Nqn;
 use nvme::pdu::Digests;
-use nvme_target::access::{Export, Hosts, Port, PortId};
+use nvme_target::access::{Export, Group, Hosts, Port, PortId};
 use nvme_target::{Health, Product, Server, Target, Volumes, Way};
 use palisade_nvme_host::requests::Association;
 use palisade_nvme_host::{Admin, Begin, End, Info, NotBegun, Queue, RemoteDrive, Requests, begin};
@@ -40,7 +40,7 @@ impl Volumes for Shelf {
     type Key = u8;
     type Volume = MemoryVolume;
 
-    fn open(&self, _: &u8) -> Option<MemoryVolume> {
+    fn open(&self, _: &u8, _: PortId) -> Option<MemoryVolume> {
         Some(self.0.clone())
     }
 
@@ -127,6 +127,7 @@ impl Rig {
             uuid: [9; 16],
             ports: BTreeSet::from([PORT]),
             hosts: Hosts::Only(BTreeSet::from([nqn(HOST)])),
+            group: Group::FIRST,
         };
         target.add("one", export).unwrap();
         target.settle();

@@ -4,11 +4,11 @@
 //! be read only.
 
 use super::Session;
+use crate::controller::EVENTS;
 use crate::limits::{IO_QUEUES, KEEP_ALIVE_MOST};
 use crate::{Transport, Volumes};
 use io::Env;
 use nvme::command::{Command, admin};
-use nvme::identify::event;
 use nvme::status::Status;
 use std::sync::atomic::Ordering;
 
@@ -69,7 +69,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let own = |now: u64, at_first: u64| if is_default { at_first } else { now };
         let value = match id {
             feature::EVENTS => {
-                let all = if controller.is_discovery() { 0 } else { event::NAMESPACES };
+                let all = if controller.is_discovery() { 0 } else { EVENTS };
                 own(controller.events_wanted.load(Ordering::Relaxed).into(), all.into())
             }
             feature::KEEP_ALIVE => own(controller.keep_alive_ms().into(), 0),

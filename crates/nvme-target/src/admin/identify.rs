@@ -5,14 +5,17 @@
 //! others our stripe.
 
 use super::{Session, VERSION};
+use crate::controller::EVENTS;
 use crate::limits::{
-    CAPSULE_DATA, CONTROLLERS, ENTRIES_MOST, EVENT_REQUESTS, KEEP_ALIVE_UNITS, NAMESPACES,
+    ACCESS_GROUPS, CAPSULE_DATA, CONTROLLERS, ENTRIES_MOST, EVENT_REQUESTS, KEEP_ALIVE_UNITS,
+    NAMESPACES,
 };
 use crate::volume::{ALL, Seen};
 use crate::{Transport, Volumes};
 use io::{Blocks, Env};
 use nvme::command::{COMMAND_BYTES, Command};
 use nvme::identify::{self, BYTES, ControllerKind, cns, event, optional};
+use nvme::nqn::Nqn;
 use nvme::status::Status;
 use units::BAND_BYTES;
 
@@ -25,7 +28,8 @@ fn blocks(bytes: u64, block_bytes: u32) -> u16 {
 }
 
 /// A subsystem's serial number: of its name, so the same wherever it is served (FNV-1a, 64 bits).
-fn serial(subsystem: &str) -> String {
+pub fn serial(subsystem: &Nqn) -> String {
+    let subsystem = subsystem.as_str();
     let hash = subsystem.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -42,6 +46,7 @@ fn namespace<K, V: Blocks>(seen: &Seen<K, V>) -> [u8; BYTES] {
     identify::Namespace {
         blocks: volume.bytes() / u64::from(block_bytes),
         block_bytes,
+        group: seen.export.group.number(),
         // Linux knows borders at powers of two only, and complains of others.
         boundary: if stripe_blocks.is_power_of_two() { stripe_blocks } else { 0 },
         write_unit: blocks(strip.into(), block_bytes),
@@ -103,7 +108,13 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             }
             cns::NAMESPACE_OF_SET => seen.map(|_| [0; BYTES]),
             cns::NAMESPACE_INDEPENDENT => {
-                seen.map(|seen| identify::namespace_independent(seen.volume.is_some()))
+                let told = |seen: &Seen<X::Key, X::Volume>| {
+                    identify::namespace_independent(
+                        seen.export.group.number(),
+                        seen.volume.is_some(),
+                    )
+                };
+                seen.map(told)
             }
             _ => Err(Status::INVALID_FIELD),
         }
@@ -147,19 +158,20 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         let of_io = |number: u32| if kind == ControllerKind::Io { number } else { 0 };
         identify::Controller {
             kind,
-            serial: serial(subsystem.as_str()),
+            serial: serial(&subsystem),
             model: product.model.clone(),
             firmware: product.version.clone(),
             id: controller.id,
             version: VERSION,
             transfer_shift: (self.data_most() / 4096).trailing_zeros() as u8,
-            events: if is_io { event::NAMESPACES } else { event::DISCOVERY },
+            events: if is_io { EVENTS } else { event::DISCOVERY },
             event_requests: EVENT_REQUESTS as u8,
             keep_alive_units: KEEP_ALIVE_UNITS,
             commands_most: ENTRIES_MOST,
             namespaces: of_io(NAMESPACES),
+            access_groups: of_io(ACCESS_GROUPS),
             optional: of_io(commands.into()) as u16,
-            fused_compare: is_io,
+            fused_compare: is_io && X::COMPARES_AND_WRITES,
             // A host reads this once, of all namespaces to come: that one has no cache may change
             // with the next export, or the next drive. A flush that is not needed costs nothing.
             write_cache: is_io,

@@ -1,7 +1,7 @@
 //! Get Log Page.
 
 use super::{ADMIN, Session};
-use crate::limits::NAMESPACES;
+use crate::limits::{ACCESS_GROUPS, NAMESPACES};
 use crate::{Transport, Volumes};
 use io::Env;
 use nvme::command::{Command, nvm};
@@ -34,8 +34,8 @@ const PAGES: [u8; 7] = [
 /// Pages of discovery controllers.
 const DISCOVERY_PAGES: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
 
-/// Bytes of the ANA page with as many namespaces as there may be.
-const ANA_BYTES: usize = 16 + 32 + 4 * NAMESPACES as usize;
+/// Bytes of the ANA page with as many groups and namespaces as there may be.
+const ANA_BYTES: usize = 16 + 32 * ACCESS_GROUPS as usize + 4 * NAMESPACES as usize;
 
 /// Bit of the specific field of the ANA page: without numbers of namespaces.
 const GROUPS_ONLY: u8 = 1;
@@ -58,10 +58,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             page::EFFECTS => wanted.part(&log::effects(&ADMIN, &IO, &WRITES), into),
             page::CHANGED_NAMESPACES => self.changed_namespaces(&wanted, into),
             page::ANA => {
-                let view = self.view.borrow();
-                let all: Vec<_> = view.all.iter().map(|seen| seen.export.nsid).collect();
-                let told = if wanted.specific & GROUPS_ONLY != 0 { &[][..] } else { &all[..] };
-                let mut page = log::ana(told);
+                let (changes, mut groups) = self.server.target.groups(&self.terms.controller);
+                if wanted.specific & GROUPS_ONLY != 0 {
+                    groups.iter_mut().for_each(|group| group.namespaces.clear());
+                }
+                let mut page = log::ana(changes, &groups);
                 // Hosts ask for as much as there could be.
                 page.resize(page.len().max(ANA_BYTES), 0);
                 wanted.part(&page, into)

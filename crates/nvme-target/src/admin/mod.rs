@@ -6,7 +6,7 @@
 //! Invariant: what an answer says of namespaces is what the host may have.
 
 mod features;
-mod identify;
+pub(crate) mod identify;
 mod logs;
 
 use crate::limits::{DATA_MOST, DISCOVERY_DATA, ENTRIES_MOST};

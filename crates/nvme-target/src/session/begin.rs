@@ -174,6 +174,7 @@ async fn accept<E: Env, T: Transport, X: Volumes>(
 ) -> Result<Terms, Refusal> {
     let wrong = |wrong: Wrong| (Status::CONNECT_PARAMETERS, wrong.result());
     let data = ConnectData::decode(data).map_err(|(which, _)| wrong(which))?;
+    opened.transport.is_for(data.subsystem.as_str());
     let (controller, epoch) = match connect.queue {
         0 => (associate(server, opened, connect, &data, (port, way)).await?, 0),
         queue => join(server, queue, &data, port)?,

@@ -66,7 +66,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
 
     fn begin_pair(&self, at: u16, command: &Command) -> Result<(), Status> {
         self.first.set(Before::Refused);
-        if self.terms.queue == 0 || command.opcode() != nvm::COMPARE {
+        let is_offered = X::COMPARES_AND_WRITES && self.terms.queue != 0;
+        if !is_offered || command.opcode() != nvm::COMPARE {
             return Err(Status::INVALID_FIELD);
         }
         if command.blocks() != 1 {

@@ -11,7 +11,7 @@ use front::{ConnectionMemory, MemorySize};
 use host::Host;
 use io::BlockError;
 use nvme::nqn::Nqn;
-use palisade_nvme_target::access::{Export, Hosts, Port, PortId};
+use palisade_nvme_target::access::{Export, Group, Hosts, Port, PortId};
 use palisade_nvme_target::limits;
 use palisade_nvme_target::{Connected, EndReason, Health, Product, Server, Target, Volumes, Way};
 use sim::net::{self, End, Weather};
@@ -42,7 +42,7 @@ impl Volumes for Shelf {
     type Key = u8;
     type Volume = MemoryVolume;
 
-    fn open(&self, key: &u8) -> Option<MemoryVolume> {
+    fn open(&self, key: &u8, _: PortId) -> Option<MemoryVolume> {
         let all = self.0.borrow();
         all.iter().find(|(known, _)| known == key).map(|(_, volume)| volume.clone())
     }
@@ -83,6 +83,7 @@ pub fn export(nsid: u32, volume: u8) -> Export<u8> {
         uuid: [nsid as u8 | 0x80; 16],
         ports: BTreeSet::from([PORT]),
         hosts: Hosts::Only(BTreeSet::from([nqn(HOST)])),
+        group: Group::FIRST,
     }
 }
 
