@@ -13,7 +13,7 @@ use crate::memory::MemoryDrive;
 use crate::shared::write_memory;
 use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use io::{Buf, BufMut, DriveError};
-use pace::{DriveState, Op};
+use pace::{DriveState, Op, Port};
 use runtime::{Reactor, Sleep};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -37,15 +37,22 @@ impl Offset {
 
 /// The bytes, and what requests take.
 pub(crate) struct PacedDrive {
-    pub(crate) memory: MemoryDrive,
+    pub(crate) memory: Arc<MemoryDrive>,
     pub(crate) pace: Arc<DriveState>,
+    /// By which it is reached, if not by its own.
+    port: Option<Arc<Port>>,
 }
 
 impl PacedDrive {
     pub(crate) fn new(bytes: u64, block_bytes: u32, pace: Arc<DriveState>) -> Self {
         let mut memory = MemoryDrive::new(bytes, block_bytes, false);
         memory.info.inline = false;
-        Self { memory, pace }
+        Self { memory: Arc::new(memory), pace, port: None }
+    }
+
+    /// The same drive, reached by a port of a shelf.
+    pub(crate) fn behind(&self, port: Arc<Port>) -> Self {
+        Self { memory: self.memory.clone(), pace: self.pace.clone(), port: Some(port) }
     }
 
     /// A request comes; how long it takes, and what ends then.
@@ -53,7 +60,11 @@ impl PacedDrive {
         let (reactor, Offset(ahead)) = core;
         let now = reactor.look_at_clock();
         let here = Nanos(now.0.wrapping_add(ahead));
-        let time = self.pace.admit(here, op, offset, bytes).since(here);
+        let done = match &self.port {
+            Some(port) => self.pace.admit_by(Some(port), here, op, (offset, bytes)),
+            None => self.pace.admit(here, op, offset, bytes),
+        };
+        let time = done.since(here);
         (time, reactor.sleep_until_exactly(now.after(time)))
     }
 

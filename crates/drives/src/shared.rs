@@ -10,7 +10,7 @@ use crate::paced::PacedDrive;
 use crate::remote::Remote;
 use core::fmt;
 use io::{Buf, BufMut, DriveError, DriveInfo};
-use pace::DriveState;
+use pace::{DriveState, Port};
 use runtime::{Bind, Reactor};
 use std::path::Path;
 use std::sync::Arc;
@@ -50,6 +50,17 @@ impl SharedDrive {
     pub fn paced(bytes: u64, block_bytes: u32, pace: Arc<DriveState>) -> Self {
         let drive = PacedDrive::new(bytes, block_bytes, pace);
         Self { kind: Kind::Paced(Arc::new(drive), Counts::default()) }
+    }
+
+    /// A paced drive as it is reached by a port of a shelf, whose time it takes, too, in place of
+    /// its own port's. Other drives take no port's time.
+    pub fn behind(&self, port: Arc<Port>) -> Self {
+        match &self.kind {
+            Kind::Paced(paced, counts) => {
+                Self { kind: Kind::Paced(Arc::new(paced.behind(port)), counts.clone()) }
+            }
+            _ => self.clone(),
+        }
     }
 
     /// A namespace of a fabric.

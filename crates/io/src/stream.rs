@@ -28,6 +28,12 @@ pub trait Transport: 'static {
     /// be written any more.
     fn finish(&self);
 
+    /// Says what the connection is for, once that is known: the name of what it reaches. Who made
+    /// the connection may want to know; nothing else comes of it.
+    fn is_for(&self, name: &str) {
+        let _ = name;
+    }
+
     /// Ends both directions: running and later calls return [`Closed`]. Whoever listens may
     /// call it too, to end a connection that takes too long or when the server stops.
     /// While bytes of the other end are unread this may reset the connection: then what was sent

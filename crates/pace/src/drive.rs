@@ -96,15 +96,27 @@ impl DriveState {
         self.nand.load(Ordering::Relaxed)
     }
 
-    /// A request comes `now`; when it is done.
+    /// A request comes `now`, by the drive's own port if it has one; when it is done.
     pub fn admit(&self, now: Nanos, op: Op, offset: u64, bytes: u64) -> Nanos {
+        self.admit_by(self.port.as_deref(), now, op, (offset, bytes))
+    }
+
+    /// A request for bytes at an offset comes `now`, by this port; when it is done. A drive in a
+    /// shelf may be reached by several.
+    pub fn admit_by(
+        &self,
+        port: Option<&Port>,
+        now: Nanos,
+        op: Op,
+        (offset, bytes): (u64, u64),
+    ) -> Nanos {
         let (picos, latency) = match op {
             Op::Read => (self.reads.of(bytes), self.latency[0]),
             Op::Write => (self.writes.of(self.fill(offset, bytes)), self.latency[1]),
             Op::Other => (self.writes.of(0), self.latency[1]),
         };
         let served = self.busy.serve(now, self.overlapped(op, picos));
-        let port = self.port.as_ref().map(|port| port.serve(now, op, bytes));
+        let port = port.map(|port| port.serve(now, op, bytes));
         served.max(port.unwrap_or_default()).after(latency)
     }
 

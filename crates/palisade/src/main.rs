@@ -6,8 +6,8 @@
 //! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
 //! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
 //! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
-//! [`explain`] tells what messages mean, [`doctor`] what is wrong with a machine. `demo` and
-//! `bench` are programs of their own behind the same name.
+//! [`explain`] tells what messages mean, [`doctor`] what is wrong with a machine. [`shelf`],
+//! `demo` and `bench` are programs of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
@@ -38,6 +38,7 @@ mod remote;
 mod request;
 mod secret;
 mod serve;
+mod shelf;
 mod sse;
 mod status;
 mod task;
@@ -132,6 +133,8 @@ enum Command {
     Demo(demo::Options),
     /// Measure the performance of this machine
     Bench(Box<bench::BenchArgs>),
+    /// Run a shelf of drives behind NVMe/TCP on this machine, to try what hosts of one do
+    Shelf(Box<shelf::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Demo(options) => return demo::run(&options),
         Command::Bench(arguments) => return bench::run(*arguments),
+        Command::Shelf(arguments) => return shelf::run(&arguments),
         Command::CheckConfig(arguments) => check_config::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, socket, url.as_deref()),
         Command::Explain(arguments) => explain::run(&arguments).map(|()| ExitCode::SUCCESS),
@@ -194,6 +198,7 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
             | Command::Doctor(_)
             | Command::Demo(_)
             | Command::Bench(_)
+            | Command::Shelf(_)
             | Command::Explain(_) => {
                 unreachable!("carried out by `main`")
             }
@@ -248,6 +253,11 @@ mod tests {
         "login",
         "logout",
         "serve",
+        "shelf ctl pull",
+        "shelf ctl restore",
+        "shelf ctl set",
+        "shelf ctl show",
+        "shelf ctl slow drive",
         "status",
         "task list",
         "volume list",

@@ -14,7 +14,8 @@ const ROWS: &[&[&str]] = &[
     &["runtime", "sim", "front", "nvme-host"],
     &["drives", "trials", "nbd", "nvme-target"],
     &["control"],
-    &["bench", "doctor"],
+    &["doctor", "shelf"],
+    &["bench"],
     &["palisade"],
 ];
 
@@ -39,6 +40,11 @@ const NARROW: &[(&str, &[&str], &str)] = &[
         "it is an `io::Drive`, whoever uses it",
     ),
     ("nvme", &[], "it is bytes, of use without a palisade"),
+    (
+        "shelf",
+        &["units", "io", "nvme", "nvme-target", "pace", "runtime", "drives"],
+        "it stands for machines of others: it knows nothing of arrays",
+    ),
     ("health", &[], "it is rules for whatever tells of drives"),
     ("console", &[], "it is files, and which path leads to which"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),

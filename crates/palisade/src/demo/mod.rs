@@ -14,7 +14,7 @@
 //! ends; only SIGKILL leaves files behind.
 
 mod bar;
-mod child;
+pub mod child;
 mod console;
 mod daemon;
 mod error;

@@ -27,7 +27,7 @@ const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-5555
 /// A second subsystem.
 const SECOND: &str = "nqn.2026-11.org.example:second";
 /// Where the guest finds this machine.
-const ADDRESS: &str = "10.0.2.2";
+pub const ADDRESS: &str = "10.0.2.2";
 /// How long anything may take in a guest where others compute.
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// `script/guest`: there is no emulator, or no image can be had.

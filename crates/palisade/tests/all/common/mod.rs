@@ -11,6 +11,7 @@ pub mod loops;
 pub mod nbd;
 pub mod nvme;
 pub mod place;
+pub mod shelf;
 pub mod tls;
 
 use std::io::Write;
