@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
-use units::CoreId;
+use units::{CoreId, Nanos};
 
 /// How long commands under way may take to end when an export is deleted: a request of theirs is
 /// held up for about as long by a drive that does not answer.
@@ -89,7 +89,12 @@ pub fn start(
     let config = runtime::Config { cores, ..runtime::Config::default() };
     let turned_away = Arc::<Notify>::default();
     let told = turned_away.clone();
-    let product = Product { model: "Palisade".into(), version: env!("CARGO_PKG_VERSION").into() };
+    let product = Product {
+        model: "Palisade".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        quiesce_ms: quiesce_ms(settings.deadline),
+        resets: true,
+    };
     let target = nvme_target::Target::new(product);
     let (uses, fences) = (Arc::<Uses>::default(), Arc::<Fences>::default());
     let shared = (target.clone(), uses.clone());
@@ -122,6 +127,12 @@ pub fn start(
     let fabrics = Arc::new(Fabrics::new(cores, Box::new(serve)));
     let data = Data { handle, next, turned_away, target, uses, ledger, fabrics };
     Ok((runtime, data))
+}
+
+/// Most milliseconds in which a command changes blocks that was begun: it reads, and then writes,
+/// and a drive has its deadline for each.
+fn quiesce_ms(deadline: Nanos) -> u16 {
+    u16::try_from(deadline.0.saturating_mul(2) / 1_000_000 + 1000).unwrap_or(u16::MAX)
 }
 
 impl Data {

@@ -14,6 +14,7 @@ use nvme::fabrics::{Property, property};
 use nvme::identify::BYTES;
 use nvme::log::{self, AccessGroup, DISCOVERY_ENTRY_BYTES, Place, page};
 use nvme::request::Request;
+use nvme::reset::{self, Instance};
 use nvme::sgl::Sgl;
 use nvme::status::Status;
 use std::rc::Rc;
@@ -27,6 +28,8 @@ const LOOK: Nanos = Nanos::from_millis(5);
 const ENABLED: u64 = 0x46_0001;
 /// Namespaces that are looked at, at most: of a controller that has more the first ones are.
 const NAMESPACES_MOST: usize = 4096;
+/// Bytes of the page of resets that are read: more than one entry for each path.
+const RESETS_BYTES: u32 = 8 + 8 * 255;
 
 /// Entries of the discovery page that are read, at most.
 pub const PLACES_MOST: u64 = 4096;
@@ -274,6 +277,25 @@ impl Admin {
             Ok(_) | Err(AdminError::Refused(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Has another controller of this host's ended: true if it has, with all it began, else
+    /// [`Admin::resets`] says what becomes of it.
+    ///
+    /// # Errors
+    /// As [`Admin::ask`].
+    pub async fn reset(&self, controller: Instance) -> Result<bool, AdminError> {
+        let (value, _) = self.ask(Request::reset(controller)).await?;
+        Ok(value & reset::IMMEDIATE != 0)
+    }
+
+    /// What has become of resets that this controller was asked for. What is over is told once.
+    ///
+    /// # Errors
+    /// As [`Admin::ask`].
+    pub async fn resets(&self) -> Result<Vec<reset::Entry>, AdminError> {
+        let (_, data) = self.ask(Request::resets(RESETS_BYTES)).await?;
+        Ok(reset::entries(&data.expect("data was asked for")))
     }
 
     /// Tells the controller that the host is there.

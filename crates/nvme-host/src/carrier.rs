@@ -6,9 +6,12 @@
 use crate::begin::{Begin, Begun, begin};
 use crate::dial::{Dial, Line};
 use crate::keeper::{ANSWER, CONNECT, Problem, in_time};
+use crate::limits::TRY_AGAIN;
 use crate::queue::Queue;
 use crate::requests::Requests;
 use crate::subsystem::{Path, Subsystem, Terms};
+use core::convert::Infallible;
+use core::pin::pin;
 use io::local::{First, first_of};
 use io::{DriveError, Env, Priority};
 use std::collections::BTreeSet;
@@ -42,8 +45,13 @@ impl<E: Env, D: Dial> Core<E, D> {
     /// carrier.
     async fn follow(self, requests: Rc<Requests>) {
         let (mut seen, mut known) = (0, BTreeSet::new());
+        let mut doubts = pin!(self.doubt(&requests));
         loop {
-            let news = self.subsystem.changed.wait_until(|| self.subsystem.news(seen)).await;
+            let news = self.subsystem.changed.wait_until(|| self.subsystem.news(seen));
+            let news = match first_of(news, doubts.as_mut()).await {
+                First::One(news) => news,
+                First::Other(never) => match never {},
+            };
             seen = news.version;
             requests.set_ways(&news.ways);
             news.over.into_iter().for_each(|over| requests.release(over));
@@ -56,6 +64,17 @@ impl<E: Env, D: Dial> Core<E, D> {
             if news.is_closed {
                 return requests.refuse(DriveError::Gone);
             }
+        }
+    }
+
+    /// Has paths looked at anew that do not carry out what they are sent, and tries them again
+    /// after a while.
+    async fn doubt(&self, requests: &Requests) -> Infallible {
+        loop {
+            let paths = requests.turned_away().await;
+            self.subsystem.doubt(&paths);
+            self.env.sleep(TRY_AGAIN).await;
+            requests.try_again();
         }
     }
 

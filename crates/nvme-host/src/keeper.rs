@@ -18,6 +18,7 @@ use crate::{Can, Queue};
 use core::convert::Infallible;
 use core::future::{Future, pending};
 use core::net::SocketAddr;
+use core::pin::pin;
 use io::local::{First, first_of};
 use io::{DriveInfo, Env, Priority};
 use nvme::drive::{Fabric, Namespace};
@@ -27,6 +28,8 @@ use nvme::log::{Access, Place};
 use nvme::nqn::{DISCOVERY, Nqn};
 use nvme::pdu::Digests;
 use nvme::request::Request;
+use nvme::reset::{Entry, Instance, Progress};
+use nvme::status::Status;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -42,6 +45,8 @@ pub(crate) const ANSWER: Nanos = Nanos::from_millis(5_000);
 const LOOK: Nanos = Nanos::from_millis(30_000);
 /// Entries of an admin queue.
 const ADMIN_ENTRIES: u16 = 32;
+/// How often it is looked whether a controller has ended another.
+const RESET_LOOK: Nanos = Nanos::from_millis(10);
 /// Parts of the keep-alive timeout: after one the controller is asked, and has the others to
 /// answer.
 const BEATS: u64 = 4;
@@ -230,7 +235,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         }
         self.subsystem.closed(self.path).await;
         let since = life.since?;
-        self.fence(association, life.fence);
+        self.fence(association, &life);
         Some(self.env.now().since(since))
     }
 
@@ -243,12 +248,13 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     }
 
     /// The fence of an association that nothing is sent to any more.
-    fn fence(&self, association: Association, span: Nanos) {
-        let (env, subsystem, path) = (self.env.clone(), self.subsystem.clone(), self.path);
-        subsystem.fences(path, association, env.now().after(span));
+    fn fence(&self, association: Association, life: &Life) {
+        let (env, subsystem, span) = (self.env.clone(), self.subsystem.clone(), life.fence);
+        let until = env.now().after(span);
+        subsystem.fences(self.path, association, (until, life.controller));
         self.env.spawn(Priority::First, async move {
             env.sleep(span).await;
-            subsystem.fenced(path, association);
+            subsystem.fenced(association);
         });
     }
 
@@ -266,12 +272,18 @@ impl<E: Env, D: Dial> Keeper<E, D> {
             let look = self.look(&reached.admin, reached.controller);
             let (info, found) = in_time(&self.env, LOOK, look).await??;
             life.fence = fence_time(self.subsystem.settings.keep_alive, &info.fabric);
+            // One that says nothing of its instance can't be told from another.
+            let instance = info.fabric.instance;
+            life.controller = (instance.uniquifier != 0).then_some(instance);
             life.since = Some(self.env.now());
             self.subsystem.lives(self.path, found);
             let over = self.subsystem.over(self.path, association);
-            Err(match first_of(over, self.listen(&reached.admin, &info)).await {
+            let resets = self.reset_others(&reached.admin, association, &info);
+            let works = first_of(self.listen(&reached.admin, &info), resets);
+            Err(match first_of(over, works).await {
                 First::One(()) => Problem::Over,
-                First::Other(problem) => problem,
+                First::Other(First::One(problem)) => problem,
+                First::Other(First::Other(never)) => match never {},
             })
         };
         match first_of(live, lost).await {
@@ -323,36 +335,103 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         }
     }
 
-    /// Looks again whenever the controller tells that something has changed.
-    async fn listen(&self, admin: &Admin, info: &Info) -> Problem {
-        if wanted_events(info) == 0 {
+    /// Asks this controller to end those of associations that are over, where it can.
+    async fn reset_others(&self, admin: &Admin, by: Association, info: &Info) -> Infallible {
+        if info.fabric.resets_most == 0 {
             return pending().await;
         }
         loop {
-            match admin.ask(Request::event()).await {
-                Ok(_) => {}
-                Err(AdminError::Ended) => return AdminError::Ended.into(),
-                // It tells of nothing, then.
-                Err(_) => return pending().await,
+            let (of, controller) = self.subsystem.wanted(by).await;
+            let subsystem = &*self.subsystem;
+            let mut asking = Asking { subsystem, of, by, is_refused: false };
+            if self.reset_other(admin, (of, controller)).await {
+                subsystem.fenced(of);
+            } else {
+                asking.is_refused = true;
             }
-            let found = async {
-                // Read so that it tells of the next change.
-                admin.changed_namespaces().await?;
-                namespaces(admin, info).await
-            };
-            match found.await {
+        }
+    }
+
+    /// Asks this controller to end another; whether that has ended, with all it began.
+    async fn reset_other(&self, admin: &Admin, (of, controller): (Association, Instance)) -> bool {
+        match admin.reset(controller).await {
+            Ok(true) => return true,
+            Ok(false) | Err(AdminError::Refused(Status::RESET_IN_PROGRESS)) => {}
+            Err(AdminError::Ended) => return pending().await,
+            Err(_) => return false,
+        }
+        let is_its = |own: &&Entry| {
+            own.controller == controller.controller && own.uniquifier == controller.uniquifier
+        };
+        while self.subsystem.is_fencing(of) {
+            let Ok(all) = admin.resets().await else { return false };
+            match all.iter().find(is_its).map(|own| own.progress) {
+                Some(Progress::UnderWay) => self.env.sleep(RESET_LOOK).await,
+                Some(Progress::Done) => return true,
+                Some(Progress::Failed) | None => return false,
+            }
+        }
+        true
+    }
+
+    /// Looks again whenever the controller tells that something has changed, or did not do what it
+    /// should have a way to.
+    async fn listen(&self, admin: &Admin, info: &Info) -> Problem {
+        let mut event = pin!(self.event(admin, info));
+        loop {
+            match first_of(event.as_mut(), self.subsystem.doubted(self.path)).await {
+                First::One(Ok(())) => {
+                    // Read so that it tells of the next change.
+                    if let Err(error) = admin.changed_namespaces().await {
+                        return error.into();
+                    }
+                    event.set(self.event(admin, info));
+                }
+                First::One(Err(error)) => return error.into(),
+                First::Other(()) => {}
+            }
+            match namespaces(admin, info).await {
                 Ok(found) => self.subsystem.finds(self.path, found),
                 Err(error) => return error.into(),
             }
         }
     }
+
+    /// Waits until the controller tells of something, which some never do.
+    async fn event(&self, admin: &Admin, info: &Info) -> Result<(), AdminError> {
+        if wanted_events(info) == 0 {
+            return pending().await;
+        }
+        match admin.ask(Request::event()).await {
+            Ok(_) => Ok(()),
+            Err(AdminError::Ended) => Err(AdminError::Ended),
+            // It tells of nothing, then.
+            Err(_) => pending().await,
+        }
+    }
 }
 
-/// How long an association was live, and what its fence takes.
+/// How long an association was live, what its fence takes, and what is to be ended for that.
 #[derive(Default)]
 struct Life {
     since: Option<Nanos>,
     fence: Nanos,
+    controller: Option<Instance>,
+}
+
+/// An association that another asks to be ended: until this is dropped, or it is known what comes
+/// of that.
+struct Asking<'a> {
+    subsystem: &'a Subsystem,
+    of: Association,
+    by: Association,
+    is_refused: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.subsystem.asked(self.of, self.by, self.is_refused);
+    }
 }
 
 /// Events that say when something is to be looked at again.

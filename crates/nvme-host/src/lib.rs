@@ -11,6 +11,7 @@
 //! - [`Subsystem`]: what cores share of a subsystem, its paths and namespaces. [`keep`] has
 //!   associations by a path, [`carry`] a core's I/O queues of them, [`oversee`] says which paths
 //!   lead to which namespaces.
+//!   `fences`: until when those that are over may carry out what they had.
 //! - [`requests`]: what a core asks of the namespaces of a subsystem, whichever connection carries
 //!   it. [`RemoteDrive`]: a namespace as a drive.
 //! - [`begin`]: how a connection begins. [`Queue`]: commands under way on it, its sender and its
@@ -32,8 +33,10 @@ mod carrier;
 mod changed;
 mod dial;
 mod drive;
+mod fences;
 mod keeper;
 pub mod limits;
+mod path;
 mod queue;
 pub mod requests;
 mod subsystem;
@@ -45,8 +48,7 @@ pub use carrier::carry;
 pub use dial::{Dial, NoLine};
 pub use drive::{Can, DoneTicket, ReadTicket, RemoteDrive};
 pub use keeper::{Problem, discover, keep, oversee};
+pub use path::{PathState, PathStatus};
 pub use queue::{End, Queue, Shape};
 pub use requests::Requests;
-pub use subsystem::{
-    HostIdentity, NamespaceInfo, Path, PathState, PathStatus, Settings, Subsystem,
-};
+pub use subsystem::{HostIdentity, NamespaceInfo, Path, Settings, Subsystem};

@@ -31,6 +31,12 @@ pub const SILENCE: Nanos = Nanos::from_millis(8_000);
 pub const SILENCE_LOOKS: u32 = 8;
 /// How often a command is sent again that the controller could not carry out just then.
 pub const TRIES: u8 = 5;
+/// How often a request is not carried out where it was sent before that is its outcome, and how
+/// long it takes until a path that did not is asked again, unless another path takes it: longer
+/// together than a controller takes to change its ways to namespaces.
+pub const TURNS_AWAY: u8 = 100;
+/// See [`TURNS_AWAY`].
+pub const TRY_AGAIN: Nanos = Nanos::from_millis(200);
 /// Bytes of the zeros that are written where a controller has no Write Zeroes.
 pub const ZEROS: usize = 128 << 10;
 /// Bytes of a range of a Dataset Management command.
@@ -39,6 +45,7 @@ pub const RANGE_BYTES: u32 = 16;
 pub const BLOCKS_MOST: u32 = 1 << 16;
 
 const _: () = {
+    assert!(PATHS as u32 == u64::BITS, "a bit for each");
     assert!(SLICES >= 2 * SLICES_OF_PDU && BATCH <= SLICES);
     assert!(SLOT_BITS < u16::BITS);
 };

@@ -551,6 +551,11 @@ impl<T: Transport> Queue<T> {
             self.requests.changed().notify();
             return Ok(());
         }
+        if !slot.is_own && is_elsewhere(status) && self.requests.turn_away(&slot.part) {
+            slots.asked.retain(|transfer| transfer.command != completion.id);
+            slots.free(at);
+            return Ok(());
+        }
         let part = slots.free(at);
         let has_waited = !slots.again.is_empty() || self.requests.has_parts(self.carrier);
         let answer = Answer { status, value: completion.result };
@@ -604,8 +609,16 @@ fn range(asked: &Asked, part: &Part) -> [u8; RANGE_BYTES as usize] {
 
 /// Whether a command was not carried out, and may be now.
 fn may_again(status: Status) -> bool {
-    let passing = [Status::TRANSIENT_TRANSPORT, Status::INTERRUPTED, Status::NOT_READY];
+    let passing = [Status::TRANSIENT_TRANSPORT, Status::INTERRUPTED];
     !status.is_lasting() && passing.iter().any(|own| own.passing().0 == status.0 & 0x7ff)
+}
+
+/// Whether a command was not carried out by this path, and may be by another, or later: what is
+/// wrong is the way to the namespace.
+fn is_elsewhere(status: Status) -> bool {
+    const PATH: u16 = 3;
+    let is_its = status.kind() == PATH || status.0 & 0x7ff == Status::NOT_READY.0 & 0x7ff;
+    is_its && !status.is_lasting()
 }
 
 /// What a status says of a drive.

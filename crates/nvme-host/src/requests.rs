@@ -6,9 +6,10 @@
 //! | state     | leaves by                                                                      |
 //! |-----------|--------------------------------------------------------------------------------|
 //! | waiting   | a queue takes its last part → under way; nobody will carry it → ended          |
-//! | under way | its last part is answered → ended; its last part comes back unanswered → waiting |
-//! |           | if it reads or flushes, ended as *gone* if it is of a controller's own queue,  |
-//! |           | else held                                                                      |
+//! | under way | its last part is answered → ended, or waiting if one was not carried out and   |
+//! |           | belongs to another path; its last part comes back unanswered → waiting if it   |
+//! |           | reads or flushes, ended as *gone* if it is of a controller's own queue, else   |
+//! |           | held                                                                           |
 //! | held      | its association can't carry it out any more → waiting, or ended                |
 //! | ended     | its ticket takes the outcome → free; there is no ticket → free at once         |
 //!
@@ -19,9 +20,13 @@
 //!   the others, until it leaves. A request that came back in part is not handed out before all its
 //!   other parts came back or were answered.
 //! - The buffer of a read is in its request, or with the one receiver that fills it.
+//! - Requests go to the paths that lead to their namespaces in turn. One whose path has gone is
+//!   taken by any.
+//! - A path that did not carry out a request takes none of that namespace before somebody says that
+//!   it may again.
 //! - Entries are recycled, never freed: after warm-up nothing is allocated.
 
-use crate::limits::{BLOCKS_MOST, ZEROS};
+use crate::limits::{BLOCKS_MOST, PATHS, TURNS_AWAY, ZEROS};
 use core::cell::RefCell;
 use core::task::{Context, Poll, Waker};
 use io::local::Event;
@@ -136,12 +141,18 @@ struct Entry {
     turn: u32,
     /// Bytes that parts were taken of.
     taken: u64,
+    /// Whose turn it is to take it, as long as that path leads there.
+    turn_of: Option<u8>,
     /// Who takes its parts, once one is taken.
     carrier: Option<Carrier>,
     /// Parts under way.
     open: u32,
     /// A part came back.
     is_back: bool,
+    /// A part was not carried out: another path may do it.
+    is_turned_away: bool,
+    /// How often that was so.
+    turns_away: u8,
     /// While it is held: by whom.
     holder: Association,
     result: Result<(), DriveError>,
@@ -184,6 +195,12 @@ struct Tables {
     refused: Option<DriveError>,
     /// The ways to namespaces, in their order; others are carried by any path.
     ways: Vec<(u32, Way)>,
+    /// Namespaces, and paths that do not carry out their requests now.
+    away: Vec<(u32, u8)>,
+    /// Paths that have a carrier, a bit for each.
+    present: u64,
+    /// Whose turn it is next, or of whoever comes behind it.
+    next: u8,
     /// How many carriers there ever were.
     carriers: u64,
 }
@@ -206,13 +223,34 @@ impl Tables {
     fn next(&self, carrier: Carrier) -> Option<usize> {
         let may = |at: &u32| {
             let entry = &self.entries[*at as usize];
+            let leads = self.paths(entry.asked.namespace);
+            let is_its = |path: u8| leads >> path & 1 == 1;
+            let path = carrier.association.path;
             entry.carrier.is_none_or(|own| own == carrier)
-                && match self.way(entry.asked.namespace) {
-                    Way::Paths(all) => all >> carrier.association.path & 1 == 1,
-                    Way::No(_) => false,
-                }
+                && is_its(path)
+                && entry.turn_of.is_none_or(|own| own == path || !is_its(own))
         };
         self.waiting.iter().position(may)
+    }
+
+    /// The paths that have a carrier and lead to a namespace.
+    fn paths(&self, namespace: u32) -> u64 {
+        let Way::Paths(all) = self.way(namespace) else { return 0 };
+        let away = self.away.iter().filter(|(own, _)| *own == namespace);
+        away.fold(all & self.present, |all, (_, path)| all & !(1 << path))
+    }
+
+    /// Whose turn it is to carry a request of a namespace.
+    fn next_path(&mut self, namespace: u32) -> Option<u8> {
+        let all = self.paths(namespace);
+        if all == 0 {
+            return None;
+        }
+        let behind = all & u64::MAX << self.next;
+        let next = if behind == 0 { all } else { behind };
+        let path = next.trailing_zeros() as u8;
+        self.next = (path + 1) % PATHS;
+        Some(path)
     }
 
     fn way(&self, namespace: u32) -> Way {
@@ -272,7 +310,11 @@ impl Tables {
             return;
         }
         let is_whole = entry.taken >= entry.asked.bytes || entry.result.is_err();
+        let is_turned_away = core::mem::take(&mut entry.is_turned_away);
         if !entry.is_back {
+            if is_turned_away && entry.result.is_ok() {
+                return self.wait(at);
+            }
             if is_whole && entry.state == State::UnderWay {
                 let result = entry.result;
                 self.end(at, result);
@@ -293,8 +335,12 @@ impl Tables {
         if let Some(error) = self.refusal(namespace) {
             return self.end(at, Err(error));
         }
+        let turn_of = self.next_path(namespace);
         let entry = self.get(at);
+        entry.turn_of = turn_of;
         (entry.state, entry.taken, entry.result) = (State::Waiting, 0, Ok(()));
+        // Nothing of it is under way: anybody may take it.
+        entry.carrier = None;
         self.waiting.push_back(at);
     }
 }
@@ -313,9 +359,12 @@ impl Requests {
             state: State::Waiting,
             turn: 0,
             taken: 0,
+            turn_of: None,
             carrier: None,
             open: 0,
             is_back: false,
+            is_turned_away: false,
+            turns_away: 0,
             holder: Association::default(),
             result: Ok(()),
             answer: NO_ANSWER,
@@ -343,6 +392,7 @@ impl Requests {
     pub(crate) fn join(&self, association: Association) -> Carrier {
         let tables = &mut *self.tables.borrow_mut();
         tables.carriers += 1;
+        tables.present |= 1 << association.path;
         Carrier { number: tables.carriers, association }
     }
 
@@ -352,6 +402,7 @@ impl Requests {
         for entry in &mut tables.entries {
             entry.carrier = entry.carrier.filter(|own| *own != carrier);
         }
+        tables.present &= !(1 << carrier.association.path);
         self.changed.notify();
     }
 
@@ -434,6 +485,45 @@ impl Requests {
         tables.settle(part.entry);
     }
 
+    /// A part was refused where it was sent, and not carried out: another path may do that, or this
+    /// one later. False if that was so too often: then it is answered.
+    pub(crate) fn turn_away(&self, part: &Part) -> bool {
+        let tables = &mut *self.tables.borrow_mut();
+        let entry = tables.get(part.entry);
+        if entry.turns_away >= TURNS_AWAY {
+            return false;
+        }
+        entry.turns_away += 1;
+        entry.open -= 1;
+        entry.is_turned_away = true;
+        let away = entry.carrier.map(|own| (entry.asked.namespace, own.association.path));
+        if entry.state == State::Waiting {
+            entry.state = State::UnderWay;
+            tables.waiting.retain(|at| *at != part.entry);
+        }
+        let is_new = away.filter(|own| !tables.away.contains(own));
+        tables.away.extend(is_new);
+        tables.settle(part.entry);
+        self.changed.notify();
+        true
+    }
+
+    /// Waits until a path did not carry out what it was sent; all such paths.
+    pub(crate) async fn turned_away(&self) -> Vec<u8> {
+        let away = || {
+            let tables = self.tables.borrow();
+            let paths = tables.away.iter().map(|(_, path)| *path).collect::<Vec<_>>();
+            (!paths.is_empty()).then_some(paths)
+        };
+        self.changed.wait_until(away).await
+    }
+
+    /// Every path may be asked again for everything that its ways are to.
+    pub(crate) fn try_again(&self) {
+        self.tables.borrow_mut().away.clear();
+        self.changed.notify();
+    }
+
     /// A part comes back without an answer: its connection is over.
     pub(crate) fn give_back(&self, part: &Part) {
         let tables = &mut *self.tables.borrow_mut();
@@ -481,6 +571,9 @@ impl Requests {
     pub fn set_ways(&self, ways: &[(u32, Way)]) {
         debug_assert!(ways.is_sorted_by(|one, next| one.0 < next.0));
         let tables = &mut *self.tables.borrow_mut();
+        if *ways != tables.ways[..] {
+            tables.away.clear();
+        }
         ways.clone_into(&mut tables.ways);
         tables.refuse_waiting();
         self.changed.notify();
@@ -525,106 +618,5 @@ impl Requests {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(bytes: usize) -> Asked {
-        Asked {
-            what: What::Read,
-            namespace: 1,
-            offset: 0,
-            bytes: bytes as u64,
-            shift: 9,
-            data: Gather::new(),
-            into: Some(Pool::single(bytes)),
-        }
-    }
-
-    #[test]
-    fn who_has_begun_a_request_takes_all_of_it_unless_it_leaves() {
-        let requests = Requests::default();
-        let [one, other] = [0, 1].map(|path| requests.join(Association { path, turn: 1 }));
-        let ticket = requests.ask(read(8192));
-        let part = requests.take(one, 4096).expect("there is one");
-        assert!(!requests.has_parts(other) && requests.take(other, 4096).is_none());
-        assert!(requests.has_parts(one));
-        // Others are not in the way.
-        let behind = requests.ask(read(512));
-        let next = requests.take(other, 4096).expect("there is another");
-        assert_eq!((next.bytes, requests.take(other, 4096)), (512, None));
-        requests.answered(&part, Ok(()), NO_ANSWER);
-        requests.leave(one);
-        let rest = requests.take(other, 4096).expect("it was left");
-        assert_eq!((rest.entry, rest.from, rest.bytes), (part.entry, 4096, 4096));
-        requests.answered(&rest, Ok(()), NO_ANSWER);
-        requests.answered(&next, Ok(()), NO_ANSWER);
-        [ticket, behind].into_iter().for_each(|ticket| requests.drop_ticket(ticket));
-        assert!(requests.is_idle());
-    }
-
-    #[test]
-    fn only_paths_that_lead_to_a_namespace_carry_its_requests() {
-        let requests = Requests::default();
-        let [one, other] = [0, 1].map(|path| requests.join(Association { path, turn: 1 }));
-        requests.set_ways(&[(1, Way::Paths(0b10)), (2, Way::Paths(0b01))]);
-        let ticket = requests.ask(read(512));
-        let second = requests.ask(Asked { namespace: 2, ..read(512) });
-        assert!(!requests.is_idle());
-        let part = requests.take(one, 4096).expect("there is one");
-        assert_eq!(requests.with(&part, |asked| asked.namespace), 2);
-        assert!(!requests.has_parts(one) && requests.has_parts(other));
-        // What waits is not carried; what is under way is answered.
-        requests.set_ways(&[(1, Way::No(DriveError::Gone)), (2, Way::No(DriveError::Gone))]);
-        assert!(!requests.has_parts(other));
-        requests.answered(&part, Ok(()), NO_ANSWER);
-        let waker = Waker::noop();
-        let outcome = |ticket| match requests.poll(ticket, &mut Context::from_waker(waker)) {
-            Poll::Ready(outcome) => Some(outcome.result),
-            Poll::Pending => None,
-        };
-        assert_eq!(outcome(ticket), Some(Err(DriveError::Gone)));
-        assert_eq!(outcome(second), Some(Ok(())));
-        let third = requests.ask(read(512));
-        assert_eq!(outcome(third), Some(Err(DriveError::Gone)));
-        assert!(requests.is_idle());
-    }
-
-    #[test]
-    fn what_is_held_waits_for_its_own_path() {
-        let requests = Requests::default();
-        let flush = |what| Asked { what, bytes: 512, into: None, ..read(512) };
-        let [one, other] = [3, 5].map(|path| requests.join(Association { path, turn: 7 }));
-        let tickets = [(); 2].map(|()| requests.ask(flush(What::Zeroes)));
-        for carrier in [one, other] {
-            let part = requests.take(carrier, 4096).expect("there is one");
-            requests.give_back(&part);
-            requests.leave(carrier);
-        }
-        assert_eq!(requests.held(), 2);
-        requests.release(Association { path: 3, turn: 6 });
-        requests.release(Association { path: 4, turn: 9 });
-        assert_eq!(requests.held(), 2, "others ended");
-        requests.release(Association { path: 3, turn: 7 });
-        assert_eq!(requests.held(), 1);
-        requests.refuse(DriveError::Gone);
-        assert_eq!(requests.held(), 1, "it may still be carried out");
-        requests.release(Association { path: 5, turn: 8 });
-        tickets.into_iter().for_each(|ticket| requests.drop_ticket(ticket));
-        assert!(requests.is_idle());
-    }
-
-    #[test]
-    fn what_came_back_is_carried_from_its_begin() {
-        let requests = Requests::default();
-        let [one, other] = [0, 1].map(|path| requests.join(Association { path, turn: 1 }));
-        let ticket = requests.ask(read(3 * 4096));
-        let parts = [(); 2].map(|()| requests.take(one, 4096).expect("there is one"));
-        requests.give_back(&parts[0]);
-        assert!(!requests.has_parts(one), "another part of it is under way");
-        requests.answered(&parts[1], Ok(()), NO_ANSWER);
-        requests.leave(one);
-        assert_eq!(requests.take(other, 8192).map(|part| (part.from, part.bytes)), Some((0, 8192)));
-        requests.drop_ticket(ticket);
-        assert!(!requests.is_idle(), "it goes on");
-    }
-}
+#[path = "requests_tests.rs"]
+mod tests;

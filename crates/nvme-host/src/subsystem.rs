@@ -23,7 +23,8 @@
 //!
 //! A *fence* ends when an association that is over can carry out nothing any more of what it was
 //! sent. By time: a controller that hears nothing for its keep-alive timeout ends the association,
-//! and is done with its commands some time later (Base, "Communication Loss Handling"; CQT).
+//! and is done with its commands some time later (Base, "Communication Loss Handling"; CQT). Or
+//! once another controller says so, which was asked to end that one: see `fences`.
 //!
 //! Invariants
 //! - There are I/O queues of a live association only: behind what its controller says of its
@@ -38,6 +39,7 @@ use crate::Can;
 use crate::changed::Changed;
 use crate::keeper::Problem;
 use crate::limits::PATHS;
+use crate::path::{PathRecord, PathStatus, Stage};
 use crate::queue::Shape;
 use crate::requests::{Association, Way};
 use core::future::Future;
@@ -47,6 +49,7 @@ use nvme::drive::Identifiers;
 use nvme::log::Access;
 use nvme::nqn::Nqn;
 use nvme::pdu::Digests;
+use nvme::reset::Instance;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use units::Nanos;
@@ -119,58 +122,6 @@ pub(crate) struct Terms {
     pub shape: Shape,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    Connecting,
-    Live,
-    Closing,
-    Lost,
-}
-
-struct PathRecord {
-    serial: u64,
-    address: SocketAddr,
-    stage: Stage,
-    /// The association there is, or was last.
-    turn: u64,
-    controller: u16,
-    entries: u16,
-    shape: Shape,
-    /// Namespaces that the controller has.
-    access: BTreeMap<u32, Access>,
-    /// Carriers that have a connection, or make one.
-    carriers: usize,
-    /// I/O queues that are connected.
-    queues: u16,
-    /// Fences, by their associations, and when they end.
-    fences: BTreeMap<u64, Nanos>,
-    /// The association whose fence ended last.
-    fenced: u64,
-    errors: u64,
-    /// Associations that there were.
-    associations: u64,
-    problem: Option<Problem>,
-    next_try: Option<Nanos>,
-    is_removed: bool,
-}
-
-impl PathRecord {
-    fn state(&self) -> PathState {
-        match self.stage {
-            Stage::Live => PathState::Live,
-            Stage::Lost => PathState::Lost,
-            Stage::Closing => PathState::Fencing,
-            Stage::Connecting if !self.fences.is_empty() => PathState::Fencing,
-            Stage::Connecting => PathState::Connecting,
-        }
-    }
-
-    /// Its last association that can carry out nothing any more, as all before it.
-    fn over(&self) -> u64 {
-        self.fences.keys().next().map_or(self.fenced, |running| running - 1)
-    }
-}
-
 struct Known {
     is: NamespaceInfo,
     /// It is of another size, or has other blocks.
@@ -205,44 +156,6 @@ pub struct Subsystem {
     pub settings: Settings,
     pub(crate) changed: Changed,
     state: Mutex<State>,
-}
-
-/// The state of a path, as users know it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PathState {
-    /// Requests go by it.
-    Live,
-    /// It is being connected, or will be.
-    Connecting,
-    /// What went by it may still be carried out.
-    Fencing,
-    /// It is not tried any more.
-    Lost,
-}
-
-/// A path, as users know it.
-#[derive(Clone, Debug)]
-pub struct PathStatus {
-    /// Which.
-    pub path: Path,
-    /// Where the controller answers.
-    pub address: SocketAddr,
-    /// Its state.
-    pub state: PathState,
-    /// The controller's number in the subsystem, if it is live.
-    pub controller: Option<u16>,
-    /// How the controller comes to its namespaces, while it is live.
-    pub access: BTreeMap<u32, Access>,
-    /// I/O queues that are connected.
-    pub queues: u16,
-    /// How often an association ended or could not begin.
-    pub errors: u64,
-    /// Associations behind the first.
-    pub reconnects: u64,
-    /// What was wrong last.
-    pub problem: Option<Problem>,
-    /// The time until it is tried again, if it will be.
-    pub next_try: Option<Nanos>,
 }
 
 /// What a core has to do for its requests.
@@ -439,20 +352,57 @@ impl Subsystem {
         })
     }
 
-    /// All is closed, and the fence of that association begins.
-    pub(crate) fn fences(&self, path: Path, association: Association, until: Nanos) {
+    /// All is closed, and the fence of that association begins: it ends by time, or with that
+    /// controller.
+    pub(crate) fn fences(
+        &self,
+        path: Path,
+        association: Association,
+        (until, controller): (Nanos, Option<Instance>),
+    ) {
         self.change_path(path, |record| {
             debug_assert_eq!(record.carriers, 0, "something can still be sent");
             record.stage = Stage::Connecting;
-            record.fences.insert(association.turn, until);
+            record.fences.begin(association.turn, until, controller);
         });
     }
 
     /// The association can carry out nothing any more.
-    pub(crate) fn fenced(&self, path: Path, association: Association) {
-        self.change_path(path, |record| {
-            record.fences.remove(&association.turn);
-            record.fenced = record.fenced.max(association.turn);
+    pub(crate) fn fenced(&self, association: Association) {
+        self.change(|state| {
+            // A path of this number that came later had none of that turn.
+            if let Some(record) = state.paths.get_mut(&association.path) {
+                record.fences.end(association.turn);
+            }
+        });
+    }
+
+    /// Whether an association may still carry out what it had.
+    pub(crate) fn is_fencing(&self, association: Association) -> bool {
+        let state = self.lock();
+        let record = state.paths.get(&association.path);
+        record.is_some_and(|record| record.fences.is_running(association.turn))
+    }
+
+    /// Waits until there is a controller that this association may ask to be ended, for that to be
+    /// fenced.
+    pub(crate) fn wanted(&self, by: Association) -> impl Future<Output = (Association, Instance)> {
+        self.changed.wait_until(move || {
+            let mut state = self.lock();
+            let asked = |(path, record): (&u8, &mut PathRecord)| {
+                let (turn, controller) = record.fences.ask(by)?;
+                Some(((*path, turn).into(), controller))
+            };
+            state.paths.iter_mut().find_map(asked)
+        })
+    }
+
+    /// It does not ask any more for an association to be ended; whether in vain.
+    pub(crate) fn asked(&self, of: Association, by: Association, is_refused: bool) {
+        self.change(|state| {
+            if let Some(record) = state.paths.get_mut(&of.path) {
+                record.fences.asked(of.turn, by, is_refused);
+            }
         });
     }
 
@@ -487,14 +437,33 @@ impl Subsystem {
     pub(crate) async fn forget(&self, path: Path) {
         self.change_path(path, |record| record.stage = Stage::Lost);
         let is_unfenced = || {
-            let fences = self.look_at(path, |record| record.fences.len());
-            (fences.unwrap_or(0) == 0).then_some(())
+            let is_unfenced = self.look_at(path, |record| record.fences.is_empty());
+            is_unfenced.unwrap_or(true).then_some(())
         };
         self.changed.wait_until(is_unfenced).await;
         self.change(|state| state.paths.remove(&path.number));
     }
 
+    /// Waits until a path did not carry out what it should have a way to: it is to be looked at
+    /// anew.
+    pub(crate) fn doubted(&self, path: Path) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || {
+            let mut state = self.lock();
+            let record = state.paths.get_mut(&path.number)?;
+            let is_its = record.serial == path.serial && record.is_doubted;
+            is_its.then(|| record.is_doubted = false)
+        })
+    }
+
     // For carriers.
+
+    /// These paths did not carry out what they should have a way to.
+    pub(crate) fn doubt(&self, paths: &[u8]) {
+        self.change(|state| {
+            let doubted = state.paths.iter_mut().filter(|(path, _)| paths.contains(path));
+            doubted.for_each(|(_, record)| record.is_doubted = true);
+        });
+    }
 
     /// What a core has not seen yet.
     pub(crate) fn news(&self, seen: u64) -> Option<News> {
@@ -502,7 +471,7 @@ impl Subsystem {
         (state.version > seen).then(|| News {
             version: state.version,
             ways: state.ways.clone(),
-            over: state.paths.iter().map(|(path, own)| (*path, own.over()).into()).collect(),
+            over: state.paths.iter().map(|(path, own)| (*path, own.fences.over()).into()).collect(),
             paths: state.paths.iter().map(|(path, own)| (*path, own.serial).into()).collect(),
             is_closed: state.is_closed,
         })
@@ -573,65 +542,6 @@ impl From<(u8, u64)> for Association {
 impl From<(u8, u64)> for Path {
     fn from((number, serial): (u8, u64)) -> Self {
         Self { number, serial }
-    }
-}
-
-impl PathRecord {
-    fn new(serial: u64, address: SocketAddr) -> Self {
-        Self {
-            serial,
-            address,
-            stage: Stage::Connecting,
-            turn: 0,
-            controller: 0,
-            entries: 0,
-            shape: Shape { commands: 0, data_most: 0, capsule_data: 0 },
-            access: BTreeMap::new(),
-            carriers: 0,
-            queues: 0,
-            fences: BTreeMap::new(),
-            fenced: 0,
-            errors: 0,
-            associations: 0,
-            problem: None,
-            next_try: None,
-            is_removed: false,
-        }
-    }
-
-    fn terms(&self, path: u8) -> Terms {
-        Terms {
-            association: (path, self.turn).into(),
-            address: self.address,
-            controller: self.controller,
-            entries: self.entries,
-            shape: self.shape,
-        }
-    }
-
-    /// The first reason of an association counts.
-    fn ends(&mut self, problem: Problem) {
-        if matches!(self.stage, Stage::Live | Stage::Connecting) {
-            self.stage = Stage::Closing;
-            self.errors += u64::from(!self.is_removed);
-            self.problem = Some(problem);
-        }
-    }
-
-    fn status(&self, number: u8, now: Nanos) -> PathStatus {
-        let is_live = self.stage == Stage::Live;
-        PathStatus {
-            path: (number, self.serial).into(),
-            address: self.address,
-            state: self.state(),
-            controller: is_live.then_some(self.controller),
-            access: if is_live { self.access.clone() } else { BTreeMap::new() },
-            queues: self.queues,
-            errors: self.errors,
-            reconnects: self.associations.saturating_sub(1),
-            problem: self.problem.clone(),
-            next_try: self.next_try.map(|at| at.since(now)),
-        }
     }
 }
 
@@ -760,18 +670,5 @@ mod tests {
         // Another that has its number.
         assert_eq!(meet(&mut state, namespace(4096, 2)), Way::Paths(0));
         assert_eq!(meet(&mut state, namespace(4096, 1)), Way::Paths(1));
-    }
-
-    #[test]
-    fn an_association_is_over_when_its_fence_and_those_before_it_are() {
-        let mut record = PathRecord::new(1, SocketAddr::from(([192, 0, 2, 1], 4420)));
-        assert_eq!(record.over(), 0);
-        record.fences.extend([(3, Nanos(9)), (5, Nanos(7))]);
-        assert!(record.over() < 3);
-        record.fences.remove(&5);
-        record.fenced = 5;
-        assert!(record.over() < 3, "an earlier one may still carry out what it has");
-        record.fences.remove(&3);
-        assert_eq!(record.over(), 5);
     }
 }

@@ -17,13 +17,18 @@
 //! - Who reads that the controller is not ready finds nothing still under way that came before.
 
 use crate::access::{Export, PortId};
-use crate::limits::{DISCOVERY_CONTROLLERS, DISCOVERY_KEEP_ALIVE, IO_QUEUES, KEEP_ALIVE_MOST};
+use crate::limits::{
+    DISCOVERY_CONTROLLERS, DISCOVERY_KEEP_ALIVE, IO_QUEUES, KEEP_ALIVE_MOST, RESETS, TICK,
+};
 use crate::mutants::{self, Mutant};
 use nvme::identify::{ControllerKind, event};
 use nvme::nqn::Nqn;
+use nvme::reset::{Entry, Instance, Progress};
+use nvme::status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use units::Nanos;
 
 /// By which addresses a host came.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -64,11 +69,13 @@ pub(crate) struct Notices {
     pub tell_discovery: bool,
     /// The page of access changed, and has to be told of.
     pub tell_access: bool,
+    /// The page of resets changed, and has to be told of.
+    pub tell_reset: bool,
 }
 
 impl Notices {
     fn is_any(&self) -> bool {
-        self.tell_namespaces || self.tell_discovery || self.tell_access
+        self.tell_namespaces || self.tell_discovery || self.tell_access || self.tell_reset
     }
 }
 
@@ -85,6 +92,8 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct Controller {
     pub id: u16,
+    /// Which instance of that number.
+    pub instance: Instance,
     pub association: Association,
     /// When it was made, in seconds since 1970.
     pub since: u64,
@@ -93,6 +102,8 @@ pub(crate) struct Controller {
     /// Something came since the keep-alive timer was looked at.
     traffic: AtomicBool,
     keep_alive_ms: AtomicU32,
+    /// When the keep-alive timer runs out, by the cores' clock, in nanoseconds.
+    alive_until: AtomicU64,
     configuration: AtomicU32,
     /// Goes up as CC.EN is cleared.
     epoch: AtomicU32,
@@ -103,7 +114,12 @@ pub(crate) struct Controller {
     notices: Mutex<Notices>,
     /// Queues that are there, and the epoch of each.
     queues: Mutex<BTreeMap<u16, u32>>,
+    /// The page of resets that it was asked for.
+    resets: Mutex<Vec<Entry>>,
 }
+
+/// What has come may be noted this much later than it came: a clock looks every [`TICK`].
+const SLACK: Nanos = Nanos(2 * TICK.0);
 
 /// CC.EN.
 const ENABLE: u32 = 1;
@@ -116,18 +132,26 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Controller {
-    pub fn new(id: u16, association: Association, keep_alive_ms: u32, since: u64) -> Self {
+    pub fn new(
+        instance: Instance,
+        association: Association,
+        keep_alive_ms: u32,
+        since: u64,
+    ) -> Self {
+        let id = instance.controller;
         assert!((1..=DISCOVERY_CONTROLLERS).contains(&id), "controllers are numbered from 1");
         let wanted = events_at_first(association.kind);
         let keep_alive_ms = keep_alive(association.kind, keep_alive_ms);
         Self {
             id,
+            instance,
             association,
             since,
             counts: Counts::default(),
             lost: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
             keep_alive_ms: AtomicU32::new(keep_alive_ms),
+            alive_until: AtomicU64::new(u64::MAX),
             configuration: AtomicU32::new(0),
             epoch: AtomicU32::new(0),
             granted: AtomicU16::new(IO_QUEUES),
@@ -135,6 +159,7 @@ impl Controller {
             has_notices: AtomicBool::new(false),
             notices: Mutex::default(),
             queues: Mutex::default(),
+            resets: Mutex::default(),
         }
     }
 
@@ -161,6 +186,27 @@ impl Controller {
     /// Whether something came since this was asked last.
     pub fn take_traffic(&self) -> bool {
         self.traffic.swap(false, Ordering::Relaxed)
+    }
+
+    /// The admin queue's clock looks at the keep-alive timer, which began anew at that time.
+    pub fn look_at_timer(&self, began: Nanos, now: Nanos) {
+        let until = match self.keep_alive_ms() {
+            0 => u64::MAX,
+            timeout => began.after(Nanos::from_millis(timeout.into())).0,
+        };
+        self.alive_until.store(until, Ordering::Release);
+        if now.0 > until {
+            self.lose();
+        }
+    }
+
+    /// Whether it is lost; it is where its timer has run out and no clock has looked for longer
+    /// than they take: this program stood still, and its host may have fenced it by time.
+    pub fn is_lost_by(&self, now: Nanos) -> bool {
+        if now.0 > self.alive_until.load(Ordering::Acquire).saturating_add(SLACK.0) {
+            self.lose();
+        }
+        self.is_lost()
     }
 
     /// Milliseconds; 0: no timer.
@@ -278,8 +324,64 @@ impl Controller {
             notices.tell_access = false;
             return Some(notice(0x03, nvme::log::page::ANA));
         }
+        if notices.tell_reset && wanted & event::RESET != 0 {
+            notices.tell_reset = false;
+            return Some(notice(0xf4, nvme::log::page::RESETS));
+        }
         self.has_notices.store(notices.is_any(), Ordering::Release);
         None
+    }
+
+    /// Its host asks that another of its controllers ends; that goes on.
+    pub fn begin_reset(&self, of: Instance) -> Result<(), Status> {
+        let mut resets = lock(&self.resets);
+        let is_its = |own: &&Entry| {
+            own.controller == of.controller
+                && own.uniquifier == of.uniquifier
+                && own.progress == Progress::UnderWay
+        };
+        if resets.iter().any(|own| is_its(&own)) {
+            return Err(Status::RESET_IN_PROGRESS);
+        }
+        if resets.len() >= RESETS {
+            let is_over = |own: &Entry| own.progress != Progress::UnderWay;
+            let unread = resets.iter().any(is_over);
+            return Err(if unread { Status::RESETS_UNREAD } else { Status::RESETS_MOST });
+        }
+        resets.push(Entry {
+            controller: of.controller,
+            uniquifier: of.uniquifier,
+            by: self.id,
+            progress: Progress::UnderWay,
+        });
+        Ok(())
+    }
+
+    /// A controller has ended, with all that it began.
+    pub fn note_end(&self, of: Instance) {
+        let mut resets = lock(&self.resets);
+        let mut is_noted = false;
+        for own in &mut *resets {
+            let is_its = own.controller == of.controller && own.uniquifier == of.uniquifier;
+            if is_its && own.progress == Progress::UnderWay {
+                own.progress = Progress::Done;
+                is_noted = true;
+            }
+        }
+        drop(resets);
+        if is_noted {
+            self.notify(|notices| notices.tell_reset = true);
+        }
+    }
+
+    /// Resets that it was asked for; those that are over are forgotten then if so wanted.
+    pub fn resets(&self, are_forgotten: bool) -> Vec<Entry> {
+        let mut resets = lock(&self.resets);
+        let all = resets.clone();
+        if are_forgotten {
+            resets.retain(|own| own.progress == Progress::UnderWay);
+        }
+        all
     }
 
     /// Namespaces that changed.
@@ -307,7 +409,7 @@ fn keep_alive(kind: ControllerKind, wanted: u32) -> u32 {
 }
 
 /// Events of controllers with namespaces.
-pub(crate) const EVENTS: u32 = event::NAMESPACES | event::ACCESS;
+pub(crate) const EVENTS: u32 = event::NAMESPACES | event::ACCESS | event::RESET;
 
 /// Events that a host is told of unless it says otherwise.
 fn events_at_first(kind: ControllerKind) -> u32 {
@@ -336,7 +438,7 @@ mod tests {
             port: PortId(1),
             kind: ControllerKind::Io,
         };
-        Controller::new(1, association, 5000, 0)
+        Controller::new(Instance { controller: 1, uniquifier: 1, random: 9 }, association, 5000, 0)
     }
 
     #[test]
@@ -365,6 +467,25 @@ mod tests {
         assert_eq!(c.events_wanted.load(Ordering::Relaxed), EVENTS);
         c.end_queue(1);
         assert_eq!((c.status(), c.is_resetting(), c.begin_queue(1)), (0, false, Some(1)));
+    }
+
+    #[test]
+    fn what_comes_behind_the_timer_comes_too_late() {
+        let (c, at) = (controller(), |ms| Nanos::from_millis(ms));
+        assert!(!c.is_lost_by(at(99_999)), "no clock has looked");
+        c.look_at_timer(at(1_000), at(1_000));
+        assert!(!c.is_lost_by(at(6_200)));
+        c.look_at_timer(at(5_900), at(5_900));
+        assert!(!c.is_lost_by(at(11_100)));
+        c.set_keep_alive_ms(0);
+        c.look_at_timer(at(5_900), at(20_000));
+        assert!(!c.is_lost_by(at(99_999)));
+        c.set_keep_alive_ms(5_000);
+        c.look_at_timer(at(5_900), at(5_900));
+        assert!(c.is_lost_by(at(11_101)) && c.is_lost());
+        let c = controller();
+        c.look_at_timer(at(5_900), at(20_000));
+        assert!(c.is_lost());
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub const CONTROLLERS: u16 = 1024;
 pub const HOSTS: usize = 1024;
 /// Namespaces of a subsystem.
 pub const NAMESPACES: u32 = 1024;
+/// Cross-controller resets that a controller has in its page: those that go on, and those that are
+/// over and were not removed.
+pub const RESETS: usize = 16;
 /// Groups of namespaces whose access changes as one; their numbers are 1 to this.
 pub const ACCESS_GROUPS: u32 = 64;
 /// Bytes that a connection reads ahead: a header has 72, a small write's capsule 4 KiB and its
@@ -88,6 +91,7 @@ pub const MEMORY: MemorySize = MemorySize {
 const _: () = {
     assert!(DATA_MOST as usize <= LARGEST && DATA_MOST.is_power_of_two());
     assert!(DISCOVERY_DATA <= DATA_MOST && DISCOVERY_DATA as usize == PIECES[2]);
+    assert!(RESETS <= u8::MAX as usize);
     assert!(GUESTS * 4 <= MEMORY.connections);
     assert!(DISCOVERY_ENTRIES <= ENTRIES_MOST && CONTROLLERS <= DISCOVERY_CONTROLLERS);
     assert!(CAPSULE_DATA <= DATA_MOST && MEMORY.reserve_bytes >= CAPSULE_DATA as usize);

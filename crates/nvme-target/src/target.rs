@@ -20,6 +20,8 @@ use crate::visits::{Book, Visits};
 use nvme::identify::ControllerKind;
 use nvme::log::{Access, AccessGroup, Place, PlaceKind};
 use nvme::nqn::Nqn;
+use nvme::reset::Instance;
+use nvme::status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,6 +33,11 @@ pub struct Product {
     pub model: String,
     /// The version.
     pub version: String,
+    /// Most milliseconds in which a command may still change blocks behind the end of its
+    /// controller.
+    pub quiesce_ms: u16,
+    /// It ends a host's controller when another of that host's is asked to.
+    pub resets: bool,
 }
 
 #[derive(Debug)]
@@ -43,6 +50,8 @@ struct State<K> {
     ports: BTreeMap<PortId, Port>,
     ways: Ways,
     referrals: Vec<Place>,
+    /// Goes up with each controller.
+    instances: u64,
     controllers: Vec<Arc<Controller>>,
     book: Book,
     /// No host gets a controller any more.
@@ -99,6 +108,7 @@ impl<K: Clone + PartialEq> Target<K> {
             ports: BTreeMap::new(),
             ways: Ways::default(),
             referrals: Vec::new(),
+            instances: 0,
             controllers: Vec::new(),
             book: Book::default(),
             closed: false,
@@ -262,12 +272,13 @@ impl<K: Clone + PartialEq> Target<K> {
         outcome
     }
 
-    /// Makes a controller, with its admin queue; `since` is now, in seconds since 1970.
+    /// Makes a controller, with its admin queue. `since` is now, in seconds since 1970; `random` is
+    /// what it is told apart by, among other things.
     pub(crate) fn associate(
         &self,
         association: Association,
         keep_alive_ms: u32,
-        since: u64,
+        (since, random): (u64, u64),
     ) -> Result<Arc<Controller>, NoController> {
         let mut state = self.lock();
         let admitted = state.admit(&association, self.is_settled());
@@ -278,7 +289,11 @@ impl<K: Clone + PartialEq> Target<K> {
             let own = exports.all().filter(|(_, export)| association.finds(export));
             book.arrived(association.host.as_ref(), own.map(|(name, _)| name));
         }
-        let controller = Arc::new(Controller::new(id, association, keep_alive_ms, since));
+        state.instances += 1;
+        // Neither is 0, which would say nothing.
+        let uniquifier = (state.instances % 0xff) as u8 + 1;
+        let instance = Instance { controller: id, uniquifier, random: random | 1 };
+        let controller = Arc::new(Controller::new(instance, association, keep_alive_ms, since));
         controller.begin_queue(0);
         state.controllers.push(controller.clone());
         Ok(controller)
@@ -298,7 +313,32 @@ impl<K: Clone + PartialEq> Target<K> {
         }
         let State { controllers, book, .. } = &mut *state;
         let over = controllers.extract_if(.., |c| c.is_lost() && c.queues() == 0);
-        over.filter(|c| !c.is_discovery()).for_each(|c| book.left(&c));
+        let over: Vec<_> = over.filter(|c| !c.is_discovery()).collect();
+        for ended in over {
+            book.left(&ended);
+            let subsystem = &ended.association.subsystem;
+            let others = controllers.iter().filter(|c| c.association.subsystem == *subsystem);
+            others.for_each(|other| other.note_end(ended.instance));
+        }
+    }
+
+    /// Ends a controller of the host that has this one; true if it has ended already, with all that
+    /// it began, else the page of resets will say so.
+    pub(crate) fn reset(&self, by: &Controller, of: Instance) -> Result<bool, Status> {
+        if of == by.instance {
+            return Err(Status::INVALID_FIELD);
+        }
+        let state = self.lock();
+        let own = &by.association;
+        let is_meant = |c: &&Arc<Controller>| {
+            let other = &c.association;
+            c.instance == of && other.host_id == own.host_id && other.host == own.host
+        };
+        // One that is not there has none of its commands under way: it is listed until they ended.
+        let Some(meant) = state.of(&own.subsystem).find(is_meant) else { return Ok(true) };
+        by.begin_reset(of)?;
+        meant.lose();
+        Ok(false)
     }
 
     /// Whether commands of a lost controller that this host had may still be in progress.

@@ -239,7 +239,8 @@ mod tests {
             way: Way::default(),
             kind: ControllerKind::Io,
         };
-        Controller::new(1, association, 0, 77)
+        let instance = nvme::reset::Instance { controller: 1, uniquifier: 1, random: 1 };
+        Controller::new(instance, association, 0, 77)
     }
 
     fn come(book: &mut Book, host: &str) -> Controller {

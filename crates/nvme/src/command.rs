@@ -28,6 +28,8 @@ pub mod admin {
     pub const ASYNC_EVENT_REQUEST: u8 = 0x0c;
     /// Keep Alive.
     pub const KEEP_ALIVE: u8 = 0x18;
+    /// Cross-Controller Reset (Base 2.3).
+    pub const CROSS_CONTROLLER_RESET: u8 = 0x38;
 }
 
 /// Opcodes of I/O commands (Base, figure 390; NVM, figure 20).

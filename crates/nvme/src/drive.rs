@@ -13,6 +13,7 @@
 
 use crate::bytes::{array_at, put, u16_at, u32_at, u64_at, u128_at};
 use crate::identify::{BYTES, optional};
+use crate::reset::Instance;
 use crate::smart::celsius;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -305,6 +306,10 @@ pub struct Fabric {
     /// Most milliseconds in which commands may still take effect behind the end of the association
     /// (CQT).
     pub quiesce_ms: u16,
+    /// Which instance of a controller it is.
+    pub instance: Instance,
+    /// Cross-controller resets at a time (CCRL); 0: it does none.
+    pub resets_most: u8,
     /// Most commands of a queue at a time (MAXCMD); 0: as many as it has entries.
     pub commands_most: u16,
     /// Bytes of data that a command's capsule may have, from its header on.
@@ -328,6 +333,12 @@ impl Fabric {
             events: u32_at(b, 92),
             keep_alive_units: u16_at(b, 320),
             quiesce_ms: u16_at(b, 386),
+            instance: Instance {
+                controller: u16_at(b, 78),
+                uniquifier: b[135],
+                random: u64_at(b, 136),
+            },
+            resets_most: b[1807],
             commands_most: u16_at(b, 514),
             // Data that begins elsewhere is not put into capsules.
             capsule_data: if begin == 64 { capsule.saturating_sub(begin) } else { 0 },
@@ -465,7 +476,9 @@ mod tests {
             serial: "S".into(),
             model: "M".into(),
             firmware: "F".into(),
-            id: 7,
+            instance: Instance { controller: 7, uniquifier: 2, random: 9 << 40 },
+            resets_most: 4,
+            quiesce_ms: 0,
             version: 0x2_0000,
             transfer_shift: 5,
             events: 0,
@@ -489,6 +502,8 @@ mod tests {
             events: 0,
             keep_alive_units: 10,
             quiesce_ms: 0,
+            instance: Instance { controller: 7, uniquifier: 2, random: 9 << 40 },
+            resets_most: 4,
             commands_most: 1024,
             capsule_data: 8192,
             is_discovery: false,

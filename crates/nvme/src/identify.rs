@@ -6,6 +6,7 @@
 
 use crate::bytes::put;
 use crate::nqn::Nqn;
+use crate::reset::Instance;
 
 /// Bytes of every answer.
 pub const BYTES: usize = 4096;
@@ -71,6 +72,8 @@ pub mod event {
     pub const NAMESPACES: u32 = 1 << 8;
     /// Asymmetric access.
     pub const ACCESS: u32 = 1 << 11;
+    /// A cross-controller reset is over (Base 2.3).
+    pub const RESET: u32 = 1 << 20;
     /// The discovery log page.
     pub const DISCOVERY: u32 = 1 << 31;
 }
@@ -86,8 +89,13 @@ pub struct Controller {
     pub model: alloc::string::String,
     /// The revision of its firmware; cut at 8 bytes.
     pub firmware: alloc::string::String,
-    /// Its number within the subsystem.
-    pub id: u16,
+    /// Which it is within the subsystem.
+    pub instance: Instance,
+    /// Cross-controller resets at a time (CCRL); 0: none.
+    pub resets_most: u8,
+    /// Most milliseconds in which commands may still take effect behind the end of the association
+    /// (CQT).
+    pub quiesce_ms: u16,
     /// The version it keeps to, as the property has it.
     pub version: u32,
     /// Most bytes of data of a command, as a power of two in units of 4096; 0: no limit.
@@ -131,12 +139,14 @@ impl Controller {
         let is_io = self.kind == ControllerKind::Io;
         b[76] = if is_io { 0b1011 } else { 0b11 };
         b[77] = self.transfer_shift;
-        put(&mut b, 78, &self.id.to_le_bytes());
+        put(&mut b, 78, &self.instance.controller.to_le_bytes());
         put(&mut b, 80, &self.version.to_le_bytes());
         put(&mut b, 92, &self.events.to_le_bytes());
         // Host identifiers of 128 bits, keep-alive by traffic.
         put(&mut b, 96, &(1u32 | 1 << 6).to_le_bytes());
         b[111] = self.kind as u8;
+        b[135] = self.instance.uniquifier;
+        put(&mut b, 136, &self.instance.random.to_le_bytes());
         // Aborts of four commands at a time; 0's based.
         b[258] = 3;
         b[259] = self.event_requests.saturating_sub(1);
@@ -151,6 +161,7 @@ impl Controller {
             put(&mut b, 344, &self.access_groups.to_le_bytes());
             put(&mut b, 348, &self.access_groups.to_le_bytes());
         }
+        put(&mut b, 386, &self.quiesce_ms.to_le_bytes());
         // Entries of 64 and 16 bytes.
         (b[512], b[513]) = (0x66, 0x44);
         put(&mut b, 514, &self.commands_most.to_le_bytes());
@@ -166,6 +177,7 @@ impl Controller {
         put(&mut b, 1796, &1u32.to_le_bytes());
         // One descriptor for each command; controllers are made as hosts connect.
         b[1803] = 1;
+        b[1807] = self.resets_most;
         b
     }
 }
@@ -293,7 +305,9 @@ mod tests {
             serial: "PAL1".into(),
             model: "Palisade ä".into(),
             firmware: "0.1.0-longer".into(),
-            id: 7,
+            instance: Instance { controller: 7, uniquifier: 3, random: 5 },
+            resets_most: 2,
+            quiesce_ms: 500,
             version: 0x2_0000,
             transfer_shift: 5,
             events: 1 << 8,
@@ -312,6 +326,7 @@ mod tests {
         assert_eq!(&b[4..24], b"PAL1                ");
         assert_eq!((&b[24..35], &b[64..72]), (&b"Palisade ? "[..], &b"0.1.0-lo"[..]));
         assert_eq!((b[77], u16_at(&b, 78), u32_at(&b, 80), b[111]), (5, 7, 0x2_0000, 1));
+        assert_eq!((b[135], u64_at(&b, 136), u16_at(&b, 386), b[1807]), (3, 5, 500, 2));
         assert_eq!((b[259], u16_at(&b, 320), b[512], b[513]), (3, 10, 0x66, 0x44));
         assert_eq!((u16_at(&b, 514), u32_at(&b, 516), u16_at(&b, 520)), (1024, 3, 9));
         assert_eq!((u16_at(&b, 522), b[525] & 1), (1, 1));

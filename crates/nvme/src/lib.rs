@@ -11,7 +11,8 @@
 //! - [`sgl`]: where the data of a command is.
 //! - [`identify`]: what controllers and namespaces say of themselves. [`log`]: log pages.
 //! - [`request`]: what is asked of a drive. [`drive`], [`smart`], [`power`]: what it answers.
-//! - [`fabrics`]: connect, properties, disconnect. [`nqn`]: names of hosts and subsystems.
+//! - [`fabrics`]: connect, properties, disconnect. [`reset`]: a controller ended by another.
+//!   [`nqn`]: names of hosts and subsystems.
 //!
 //! Invariants
 //! - Nothing here has state, does I/O or allocates by a number that it read.
@@ -31,6 +32,7 @@ pub mod nqn;
 pub mod pdu;
 pub mod power;
 pub mod request;
+pub mod reset;
 pub mod sgl;
 pub mod smart;
 pub mod status;

@@ -25,6 +25,8 @@ pub mod page {
     pub const EFFECTS: u8 = 0x05;
     /// Asymmetric namespace access.
     pub const ANA: u8 = 0x0c;
+    /// Cross-controller resets: see [`crate::reset`].
+    pub const RESETS: u8 = 0x1e;
     /// Subsystems, by the discovery service.
     pub const DISCOVERY: u8 = 0x70;
 }

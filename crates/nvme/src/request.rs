@@ -11,6 +11,7 @@ use crate::command::admin;
 use crate::identify::{self, cns};
 use crate::log::page;
 use crate::power::{self, Power};
+use crate::reset::{self, Instance};
 use crate::smart;
 
 /// All namespaces, and the controller itself (Base, section 3.2.1.5).
@@ -103,6 +104,20 @@ impl Request {
     /// An event, answered once there is one (Base, section 5.2).
     pub fn event() -> Self {
         Self::new(admin::ASYNC_EVENT_REQUEST, 0, [0, 0], Transfer::None)
+    }
+
+    /// That another controller of this host's is ended (Base 2.3, section 5.4.3); the result is
+    /// [`reset::IMMEDIATE`] or not.
+    pub fn reset(controller: Instance) -> Self {
+        let none = Self::new(admin::CROSS_CONTROLLER_RESET, 0, [0, 0], Transfer::None);
+        Self { dwords: controller.dwords(), ..none }
+    }
+
+    /// What has become of such resets, without what is over from now on.
+    pub fn resets(bytes: u32) -> Self {
+        let ten = u32::from(page::RESETS) | u32::from(reset::REMOVE) << 8 | (bytes / 4 - 1) << 16;
+        let transfer = Transfer::FromDrive(bytes);
+        Self::new(admin::GET_LOG_PAGE, EVERY_NAMESPACE, [ten, 0], transfer)
     }
 
     /// That these events are told of: a bit for each, as OAES has them (Base, section 5.27.1.8).

@@ -100,6 +100,13 @@ impl Status {
     /// The bytes are not those that they were compared to.
     pub const COMPARE_FAILURE: Self = Self(MEDIA | 0x85).lasting();
 
+    /// That controller is being reset already.
+    pub const RESET_IN_PROGRESS: Self = Self(COMMAND | 0x3f);
+    /// The page of resets is full of what was not read.
+    pub const RESETS_UNREAD: Self = Self(COMMAND | 0x40);
+    /// More controllers are being reset than can be at a time.
+    pub const RESETS_MOST: Self = Self(COMMAND | 0x41);
+
     /// The path broke inside the controller: another may work.
     pub const PATH_INTERNAL: Self = Self(PATH);
     /// This controller has no way to the namespace any more.
@@ -186,7 +193,7 @@ const GENERIC_SET_WORDS: [&str; 10] = [
 ];
 
 /// Names of statuses of some commands, from 00h (Base, figure 97).
-const COMMAND_WORDS: [&str; 0x2e] = [
+const COMMAND_WORDS: [&str; 0x42] = [
     "Completion Queue Invalid",
     "Invalid Queue Identifier",
     "Invalid Queue Size",
@@ -233,6 +240,26 @@ const COMMAND_WORDS: [&str; 0x2e] = [
     "I/O Command Set Combination Rejected",
     "Invalid I/O Command Set",
     "Identifier Unavailable",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "Cross-Controller Reset in Progress",
+    "Cross-Controller Reset Log Page Full",
+    "Cross-Controller Reset Limit Exceeded",
 ];
 
 /// The same of command sets and of fabrics, from 80h, which use the same codes for different things
@@ -349,6 +376,7 @@ mod tests {
             (Status::FEATURE_NOT_CHANGEABLE, "Feature Not Changeable"),
             (Status(0x11d), "Device Self-test In Progress"),
             (Status(0x12d), "Identifier Unavailable"),
+            (Status::RESETS_MOST, "Cross-Controller Reset Limit Exceeded"),
             (Status::CONNECT_HOST, "Connect Invalid Host"),
             (Status::DISCOVER_RESTART, "Discover Restart"),
             (Status::AUTHENTICATION_REQUIRED, "Authentication Required"),

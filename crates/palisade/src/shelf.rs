@@ -61,6 +61,9 @@ pub struct Arguments {
     /// better
     #[arg(long, value_enum, default_value_t = AnaArg::Symmetric)]
     ana: AnaArg,
+    /// Offer no cross-controller reset: hosts have to wait until a lost controller has ended
+    #[arg(long)]
+    no_ccr: bool,
     /// Take the time of this model of drives and ports: see `palisade bench model list`
     #[arg(long, value_parser = model)]
     model: Option<&'static Model>,
@@ -269,6 +272,7 @@ fn plan_of(arguments: &Arguments) -> Result<Plan, ShelfError> {
             AnaArg::Symmetric => Balance::Symmetric,
             AnaArg::Asymmetric => Balance::Asymmetric,
         },
+        resets: !arguments.no_ccr,
         model: arguments.model.map(|model| (model, arguments.scale)),
         cores,
     })

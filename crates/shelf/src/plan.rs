@@ -118,6 +118,8 @@ pub struct Plan {
     pub map: Map,
     /// And how well.
     pub balance: Balance,
+    /// A host's controllers end each other (cross-controller reset).
+    pub resets: bool,
     /// What drives and ports take the time of, and how many times as long.
     pub model: Option<(&'static Model, f64)>,
     /// Threads that serve.
@@ -287,6 +289,7 @@ pub(crate) fn plan(ports: usize, drives: usize) -> Plan {
         serial: "S1".to_owned(),
         map: Map::Pairs,
         balance: Balance::Symmetric,
+        resets: true,
         model: None,
         cores: 1,
     }

@@ -102,6 +102,8 @@ impl Shelf {
             target: Target::new(Product {
                 model: "Palisade shelf".into(),
                 version: env!("CARGO_PKG_VERSION").into(),
+                quiesce_ms: 0,
+                resets: plan.resets,
             }),
             switches: Arc::new(Switches::new(plan.ports, plan.drives)),
             drives: drives(plan)?,

@@ -27,6 +27,7 @@ fn plan(ports: usize, drives: usize) -> Plan {
         serial: "S1".to_owned(),
         map: Map::Pairs,
         balance: Balance::Symmetric,
+        resets: true,
         model: None,
         cores: 1,
     }

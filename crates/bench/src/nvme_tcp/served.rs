@@ -110,7 +110,8 @@ pub fn serve(rig: &Rig, aim: &Aim) -> Result<Vec<Address>, BenchError> {
     let system = |error| BenchError::System { path: "the listener".into(), error };
     let nqn = |name: &str| Nqn::new(name).expect("a possible name");
     let (subsystem, host) = (nqn("nqn.2026-11.bench:target"), nqn("nqn.2026-11.bench:host"));
-    let target = Target::new(Product { model: "Palisade".into(), version: String::new() });
+    let (model, version) = ("Palisade".into(), String::new());
+    let target = Target::new(Product { model, version, quiesce_ms: 0, resets: true });
     let count = if let Aim::Volumes { volumes, .. } = aim { volumes.len() } else { 1 };
     for volume in 0..count {
         let nsid = volume as u32 + 1;

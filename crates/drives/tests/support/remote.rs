@@ -66,7 +66,8 @@ impl Shelf {
 
 fn serve(env: &Env, listener: TcpListener, bytes: usize, block: u32) {
     let port = listener.local_addr().unwrap().port();
-    let target = Target::new(Product { model: "Palisade".into(), version: "0".into() });
+    let (model, version) = ("Palisade".into(), "0".into());
+    let target = Target::new(Product { model, version, quiesce_ms: 0, resets: true });
     target.set_port(PORT, Port { address: None, service: port });
     let export = Export {
         subsystem: nqn(SUBSYSTEM),

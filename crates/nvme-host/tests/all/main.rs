@@ -3,6 +3,7 @@
 
 mod support;
 
+mod failover;
 mod hostile;
 mod io;
 mod lost;

@@ -16,24 +16,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use units::{CoreId, Nanos};
 
-const CORES: u16 = 3;
-const KEEP_ALIVE: Nanos = Nanos::from_millis(1_000);
+pub const CORES: u16 = 3;
+pub const KEEP_ALIVE: Nanos = Nanos::from_millis(1_000);
 /// Of a target whose keep-alive counts traffic.
-const FENCE: Nanos = Nanos::from_millis(3_000);
+pub const FENCE: Nanos = Nanos::from_millis(3_000);
 
-fn seconds(count: u64) -> Nanos {
+pub fn seconds(count: u64) -> Nanos {
     Nanos::from_millis(1_000 * count)
 }
 
-fn address() -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], 4420))
+/// The address of a path.
+pub fn address(number: usize) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, number as u8], 4420))
 }
 
-/// The line to the target, as all cores have it.
+/// The line to the target by a path, as all cores have it.
 #[derive(Default)]
-struct Cable {
+pub struct Cable {
     /// Nobody is there.
-    is_cut: Cell<bool>,
+    pub is_cut: Cell<bool>,
     /// Weathers of the next connections.
     next: RefCell<Vec<Weather>>,
     /// All that were ever made.
@@ -42,7 +43,7 @@ struct Cable {
 
 impl Cable {
     /// From now on nothing arrives by the connections there are.
-    fn fall_silent(&self) {
+    pub fn fall_silent(&self) {
         for line in &*self.lines.borrow() {
             let cut = Some((line.sent(), Cut::Silence));
             line.set_weather(Weather { cut, ..Weather::default() });
@@ -50,7 +51,7 @@ impl Cable {
     }
 
     /// All connections break.
-    fn break_all(&self) {
+    pub fn break_all(&self) {
         self.lines.borrow().iter().for_each(Transport::close);
     }
 }
@@ -59,38 +60,44 @@ impl Cable {
 struct Lines {
     env: Env,
     dialer: Dialer,
-    cable: Rc<Cable>,
+    /// By path.
+    cables: Vec<Rc<Cable>>,
 }
 
 impl Dial for Lines {
     type Transport = crate::support::Transport;
 
     async fn dial(&self, to: SocketAddr, within: Nanos) -> Result<Self::Transport, NoLine> {
-        assert_eq!(to, address());
-        if self.cable.is_cut.get() {
+        let number = (0..self.cables.len()).find(|number| address(*number) == to);
+        let number = number.expect("an address of the target's");
+        let cable = &self.cables[number];
+        if cable.is_cut.get() {
             self.env.sleep(within).await;
             return Err(NoLine("nobody answers".to_owned()));
         }
-        let weather = self.cable.next.borrow_mut().pop().unwrap_or_default();
-        let line = self.dialer.dial_from(&self.env, weather);
-        self.cable.lines.borrow_mut().push(line.clone());
+        let weather = cable.next.borrow_mut().pop().unwrap_or_default();
+        let line = self.dialer.dial_from(&self.env, weather, number);
+        cable.lines.borrow_mut().push(line.clone());
         Ok(line)
     }
 }
 
 /// What came of a write, and when.
-type Ended = (Result<(), DriveError>, Nanos);
+pub type Ended = (Result<(), DriveError>, Nanos);
 
-/// A host with a path to the target. Its keeper is on the first core, and so is the target.
-struct Host {
-    rig: Rig,
-    cable: Rc<Cable>,
-    subsystem: Arc<Subsystem>,
+/// A host with paths to the target. Their keepers are on the first core, and so is the target.
+pub struct Host {
+    pub rig: Rig,
+    /// Of the first path.
+    pub cable: Rc<Cable>,
+    pub cables: Vec<Rc<Cable>>,
+    pub subsystem: Arc<Subsystem>,
+    /// The first.
     path: Path,
     requests: Vec<Rc<Requests>>,
 }
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         io_queues: CORES,
         entries: 32,
@@ -108,43 +115,61 @@ impl Host {
     }
 
     fn with(seed: u64, cable: Cable, settings: Settings) -> Self {
-        let (rig, cable) = (Rig::with_cores(seed, CORES), Rc::new(cable));
+        Self::by(Rig::with_cores(seed, CORES), vec![cable], settings)
+    }
+
+    /// To a target that does no cross-controller resets.
+    pub fn timed(seed: u64, paths: usize) -> Self {
+        let cables = (0..paths).map(|_| Cable::default()).collect();
+        Self::by(Rig::with(seed, CORES, false), cables, settings())
+    }
+
+    /// By so many paths.
+    pub fn several(seed: u64, paths: usize) -> Self {
+        let cables = (0..paths).map(|_| Cable::default()).collect();
+        Self::by(Rig::with_cores(seed, CORES), cables, settings())
+    }
+
+    fn by(rig: Rig, cables: Vec<Cable>, settings: Settings) -> Self {
+        let cables: Vec<_> = cables.into_iter().map(Rc::new).collect();
         let identity = HostIdentity { nqn: nqn(HOST), id: [5; 16] };
         let subsystem = Subsystem::new(nqn(SUBSYSTEM), identity, settings);
         let lines = |core| {
             let env = rig.world.env(CoreId(core));
-            Lines { env, dialer: rig.dialer(), cable: cable.clone() }
+            Lines { env, dialer: rig.dialer(), cables: cables.clone() }
         };
         let requests = (0..CORES).map(|core| {
             let lines = lines(core);
             carry(&lines.env.clone(), &lines, &subsystem, core + 1)
         });
         let requests = requests.collect();
-        let (path, is_new) = subsystem.add(address()).unwrap();
-        assert!(is_new && subsystem.add(address()) == Some((path, false)));
         let env = rig.env();
         env.spawn(Priority::First, oversee(env.clone(), subsystem.clone()));
-        env.spawn(Priority::First, keep(env.clone(), lines(0), subsystem.clone(), path));
-        Self { rig, cable, subsystem, path, requests }
+        let add = |number| {
+            let (path, is_new) = subsystem.add(address(number)).unwrap();
+            assert!(is_new && subsystem.add(address(number)) == Some((path, false)));
+            env.spawn(Priority::First, keep(env.clone(), lines(0), subsystem.clone(), path));
+            path
+        };
+        let paths: Vec<_> = (0..cables.len()).map(add).collect();
+        Self { rig, cable: cables[0].clone(), cables, subsystem, path: paths[0], requests }
     }
 
-    fn run(&self, core: u16, script: impl Future<Output = ()> + 'static) {
+    pub fn run(&self, core: u16, script: impl Future<Output = ()> + 'static) {
         self.rig.world.block_on(CoreId(core), script);
     }
 
-    /// Waits until the path is live.
-    fn connect(&self) {
+    /// Waits until the first path is live.
+    pub fn connect(&self) {
         let (subsystem, path) = (self.subsystem.clone(), self.path);
         self.run(0, async move { assert_eq!(subsystem.tried(path).await, None) });
     }
 
-    fn status(&self) -> PathStatus {
-        let mut all = self.subsystem.paths(self.rig.world.now());
-        assert_eq!(all.len(), 1);
-        all.remove(0)
+    pub fn status(&self) -> PathStatus {
+        self.subsystem.paths(self.rig.world.now()).remove(0)
     }
 
-    fn wait_for(&self, state: PathState) {
+    pub fn wait_for(&self, state: PathState) {
         for _ in 0..200_000 {
             if self.status().state == state {
                 return;
@@ -155,14 +180,14 @@ impl Host {
     }
 
     /// A core's drive.
-    fn drive(&self, core: u16) -> RemoteDrive {
+    pub fn drive(&self, core: u16) -> RemoteDrive {
         let is = self.subsystem.namespace(3).expect("it is known");
         assert_eq!((is.info.bytes, is.info.block_bytes), (BYTES as u64, BLOCK));
         RemoteDrive::new(self.requests[usize::from(core)].clone(), 3, is.info, is.can)
     }
 
     /// Begins a write on a core: what came of it, and when.
-    fn write(&self, core: u16, at: u64, seed: u8) -> Rc<Cell<Option<Ended>>> {
+    pub fn write(&self, core: u16, at: u64, seed: u8) -> Rc<Cell<Option<Ended>>> {
         let (drive, env) = (self.drive(core), self.rig.world.env(CoreId(core)));
         let told = Rc::new(Cell::new(None));
         let own = told.clone();
@@ -174,7 +199,7 @@ impl Host {
     }
 
     /// Ends all, and looks that nothing is left.
-    fn finish(self) {
+    pub fn finish(self) {
         self.subsystem.close();
         self.rig.world.run_for(seconds(20));
         assert!(self.subsystem.paths(Nanos(0)).is_empty(), "{:?}", self.status());
@@ -248,7 +273,7 @@ fn what_is_asked_outlives_connections() {
 /// do it any more; a read is sent again at once.
 #[test]
 fn only_changes_wait_for_the_fence() {
-    let host = Host::new(3, Cable::default());
+    let host = Host::timed(3, 1);
     host.connect();
     // One that was lost at once is not tried again at once.
     host.rig.world.run_for(seconds(2));
@@ -284,7 +309,7 @@ fn only_changes_wait_for_the_fence() {
     host.finish();
 }
 
-fn is_write(op: &Op, at: u64) -> bool {
+pub fn is_write(op: &Op, at: u64) -> bool {
     matches!(op, Op::Write(offset, ..) if *offset == at)
 }
 

@@ -25,7 +25,8 @@ use units::{CoreId, Nanos};
 
 pub const SUBSYSTEM: &str = "nqn.2026-11.example:s";
 pub const HOST: &str = "nqn.2026-11.example:h";
-const PORT: PortId = PortId(1);
+/// Ports of the target.
+pub const PORTS: [PortId; 2] = [PortId(1), PortId(2)];
 pub const BLOCK: u32 = 512;
 pub const BYTES: usize = 4 << 20;
 
@@ -54,7 +55,7 @@ pub struct Rig {
     pub world: World<()>,
     pub volume: MemoryVolume,
     server: Rc<Server<Env, Transport, Shelf>>,
-    _target: Arc<Target<u8>>,
+    pub target: Arc<Target<u8>>,
 }
 
 pub fn nqn(name: &str) -> Nqn {
@@ -111,10 +112,18 @@ impl Rig {
 
     /// The target is on the first of so many cores.
     pub fn with_cores(seed: u64, cores: u16) -> Self {
+        Self::with(seed, cores, true)
+    }
+
+    /// As that; whether the target does cross-controller resets.
+    pub fn with(seed: u64, cores: u16, resets: bool) -> Self {
         let world = World::new(WorldConfig::new(seed).with_cores(cores));
-        let product = Product { model: "Palisade".into(), version: "0.1.0".into() };
+        let (model, version) = ("Palisade".into(), "0.1.0".into());
+        let product = Product { model, version, quiesce_ms: 0, resets };
         let target = Target::new(product);
-        target.set_port(PORT, Port { address: None, service: 4420 });
+        for port in PORTS {
+            target.set_port(port, Port { address: None, service: 4420 });
+        }
         let volume = MemoryVolume::new(BYTES, BLOCK);
         let memory = ConnectionMemory::new(nvme_target::limits::MEMORY);
         let env = world.env(CoreId(0));
@@ -125,13 +134,13 @@ impl Rig {
             volume: 1,
             nguid: [7; 16],
             uuid: [9; 16],
-            ports: BTreeSet::from([PORT]),
+            ports: BTreeSet::from(PORTS),
             hosts: Hosts::Only(BTreeSet::from([nqn(HOST)])),
             group: Group::FIRST,
         };
         target.add("one", export).unwrap();
         target.settle();
-        Self { world, volume, server, _target: target }
+        Self { world, volume, server, target }
     }
 
     pub fn env(&self) -> Env {
@@ -167,16 +176,16 @@ pub struct Dialer {
 
 impl Dialer {
     pub fn dial(&self, weather: Weather) -> Transport {
-        self.dial_from(&self.env, weather)
+        self.dial_from(&self.env, weather, 0)
     }
 
-    /// From another core.
-    pub fn dial_from(&self, env: &Env, weather: Weather) -> Transport {
+    /// From another core, by a port.
+    pub fn dial_from(&self, env: &Env, weather: Weather, port: usize) -> Transport {
         let (own, other) = net::connect(env, &self.env, weather);
         let server = self.server.clone();
         self.env.spawn(Priority::First, async move {
             let way = Way { host: "192.0.2.9".to_owned(), local: "192.0.2.1".to_owned() };
-            server.serve(Rc::new(other), PORT, &way).await;
+            server.serve(Rc::new(other), PORTS[port], &way).await;
         });
         own
     }

@@ -8,7 +8,7 @@ use super::{Session, VERSION};
 use crate::controller::EVENTS;
 use crate::limits::{
     ACCESS_GROUPS, CAPSULE_DATA, CONTROLLERS, ENTRIES_MOST, EVENT_REQUESTS, KEEP_ALIVE_UNITS,
-    NAMESPACES,
+    NAMESPACES, RESETS,
 };
 use crate::volume::{ALL, Seen};
 use crate::{Transport, Volumes};
@@ -161,7 +161,9 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             serial: serial(&subsystem),
             model: product.model.clone(),
             firmware: product.version.clone(),
-            id: controller.id,
+            instance: controller.instance,
+            resets_most: if product.resets { of_io(RESETS as u32) as u8 } else { 0 },
+            quiesce_ms: of_io(product.quiesce_ms.into()) as u16,
             version: VERSION,
             transfer_shift: (self.data_most() / 4096).trailing_zeros() as u8,
             events: if is_io { EVENTS } else { event::DISCOVERY },

@@ -1,11 +1,12 @@
 //! Get Log Page.
 
 use super::{ADMIN, Session};
-use crate::limits::{ACCESS_GROUPS, NAMESPACES};
+use crate::limits::{ACCESS_GROUPS, NAMESPACES, RESETS};
 use crate::{Transport, Volumes};
 use io::Env;
 use nvme::command::{Command, nvm};
 use nvme::log::{self, Wanted, page};
+use nvme::reset;
 use nvme::status::Status;
 use std::sync::atomic::Ordering;
 
@@ -22,7 +23,7 @@ const IO: [u8; 7] = [
 const WRITES: [u8; 3] = [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT];
 
 /// Pages of controllers with namespaces.
-const PAGES: [u8; 7] = [
+const PAGES: [u8; 8] = [
     page::SUPPORTED,
     page::ERRORS,
     page::HEALTH,
@@ -30,12 +31,16 @@ const PAGES: [u8; 7] = [
     page::CHANGED_NAMESPACES,
     page::EFFECTS,
     page::ANA,
+    page::RESETS,
 ];
 /// Pages of discovery controllers.
 const DISCOVERY_PAGES: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
 
 /// Bytes of the ANA page with as many groups and namespaces as there may be.
 const ANA_BYTES: usize = 16 + 32 * ACCESS_GROUPS as usize + 4 * NAMESPACES as usize;
+
+/// Bytes of the page of resets with as many as there may be.
+const RESETS_BYTES: usize = 8 + 8 * RESETS;
 
 /// Bit of the specific field of the ANA page: without numbers of namespaces.
 const GROUPS_ONLY: u8 = 1;
@@ -65,6 +70,12 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
                 let mut page = log::ana(changes, &groups);
                 // Hosts ask for as much as there could be.
                 page.resize(page.len().max(ANA_BYTES), 0);
+                wanted.part(&page, into)
+            }
+            page::RESETS => {
+                let are_forgotten = wanted.specific & reset::REMOVE != 0;
+                let mut page = reset::page(&self.terms.controller.resets(are_forgotten));
+                page.resize(page.len().max(RESETS_BYTES), 0);
                 wanted.part(&page, into)
             }
             _ => self.discovery(&wanted, into),

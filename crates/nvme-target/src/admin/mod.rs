@@ -18,6 +18,7 @@ use io::{BufMut, Env};
 use nvme::command::{Command, FABRICS, admin};
 use nvme::fabrics::{self, Property, property};
 use nvme::log::Wanted;
+use nvme::reset::{self, Instance};
 use nvme::status::Status;
 use std::rc::Rc;
 
@@ -33,7 +34,7 @@ const READY: u64 = 30;
 const CAPABILITIES: u64 = (ENTRIES_MOST - 1) as u64 | 1 << 16 | READY << 24 | 1 << 37 | 1 << 59;
 
 /// Commands that admin queues of controllers with namespaces know, and those of discovery.
-const ADMIN: [u8; 7] = [
+const ADMIN: [u8; 8] = [
     admin::GET_LOG_PAGE,
     admin::IDENTIFY,
     admin::ABORT,
@@ -41,6 +42,7 @@ const ADMIN: [u8; 7] = [
     admin::GET_FEATURES,
     admin::ASYNC_EVENT_REQUEST,
     admin::KEEP_ALIVE,
+    admin::CROSS_CONTROLLER_RESET,
 ];
 
 /// The result of an Abort (Base, figure 142): the command was not aborted.
@@ -57,7 +59,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
                 _ => Err(Status::INVALID_OPCODE),
             };
         }
-        if !ADMIN.contains(&opcode) {
+        let resets = self.server.target.product.resets && !self.terms.controller.is_discovery();
+        if !ADMIN.contains(&opcode) || opcode == admin::CROSS_CONTROLLER_RESET && !resets {
             return Err(Status::INVALID_OPCODE);
         }
         if !self.terms.controller.is_enabled() && opcode != admin::KEEP_ALIVE {
@@ -121,6 +124,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             admin::SET_FEATURES => self.set_feature(command),
             admin::GET_FEATURES => self.get_feature(command),
             admin::ABORT => Ok(NOT_ABORTED),
+            admin::CROSS_CONTROLLER_RESET => {
+                let of = Instance::decode(command);
+                let is_over = self.server.target.reset(&self.terms.controller, of);
+                is_over.map(|is_over| if is_over { reset::IMMEDIATE } else { 0 })
+            }
             // Keep Alive: that it came is all.
             _ => Ok(0),
         };

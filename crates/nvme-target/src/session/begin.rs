@@ -226,8 +226,8 @@ async fn associate<E: Env, T: Transport, X: Volumes>(
         server.env.sleep(LOOK).await;
     }
     let (is_settled, has_name) = (server.target.is_settled(), data.host.is_some());
-    let since = server.env.wall_seconds();
-    let made = server.target.associate(association, connect.keep_alive_ms, since);
+    let begun = (server.env.wall_seconds(), server.env.random());
+    let made = server.target.associate(association, connect.keep_alive_ms, begun);
     made.map_err(|why| match why {
         NoController::Subsystem if is_settled => wrong(Wrong::SUBSYSTEM),
         NoController::Subsystem | NoController::Absent => {

@@ -469,7 +469,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
     pub fn is_current(&self) -> bool {
         let Terms { controller, queue, epoch, .. } = &self.terms;
         let is_past = controller.epoch() != *epoch && !mutants::is(Mutant::EpochKept);
-        !controller.is_lost() && (*queue == 0 || !is_past)
+        let is_lost = controller.is_lost_by(self.server.env.now());
+        !is_lost && (*queue == 0 || !is_past)
     }
 }
 
@@ -483,10 +484,7 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
             if controller.take_traffic() {
                 self.alive.set(now);
             }
-            let timeout = Nanos::from_millis(controller.keep_alive_ms().into());
-            if timeout > Nanos(0) && now.since(self.alive.get()) > timeout {
-                controller.lose();
-            }
+            controller.look_at_timer(self.alive.get(), now);
             self.tell_events();
         }
         if self.server.memory.is_wanted() && self.has_stalled(now) {

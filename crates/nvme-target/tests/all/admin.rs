@@ -105,7 +105,7 @@ fn features_are_read_and_what_may_be_is_set() {
         assert_eq!(value(set(7, 3 << 16 | 5)).await, 3 << 16 | 3);
         assert_eq!(value(get(7)).await, 3 << 16 | 3);
         assert_eq!(value(set(7, 999 << 16 | 999)).await, 127 << 16 | 127);
-        assert_eq!((value(get(0xb)).await, value(set(0xb, 0)).await), (0x900, 0));
+        assert_eq!((value(get(0xb)).await, value(set(0xb, 0)).await), (0x10_0900, 0));
         assert_eq!(value(get(0xb)).await, 0);
         // The default, what is saved (nothing), and whether it can be changed: the controller says
         // that all of that can be asked for (ONCS, bit 4).

@@ -12,4 +12,5 @@ mod hostile;
 mod hostile_fields;
 mod io;
 mod lifecycle;
+mod reset;
 mod strangers;

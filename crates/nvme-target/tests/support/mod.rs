@@ -118,7 +118,8 @@ impl Rig {
 
     fn made(config: WorldConfig, volume: MemoryVolume, size: MemorySize) -> Self {
         let world = World::new(config);
-        let product = Product { model: "Palisade".into(), version: "0.1.0".into() };
+        let (model, version) = ("Palisade".into(), "0.1.0".into());
+        let product = Product { model, version, quiesce_ms: 0, resets: true };
         let target = Target::new(product);
         target.set_port(PORT, Port { address: None, service: 4420 });
         let shelf = Shelf::default();

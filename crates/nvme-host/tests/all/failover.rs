@@ -1,0 +1,170 @@
+//! Several paths: one goes, and the others carry on.
+
+use crate::paths::{FENCE, Host, KEEP_ALIVE, is_write, seconds};
+use crate::support::{PORTS, buffer, empty};
+use io::Drive;
+use nvme::log::Access;
+use nvme_target::Group;
+use palisade_nvme_host::PathState;
+use std::rc::Rc;
+use units::Nanos;
+
+/// States of the paths.
+fn states(host: &Host) -> Vec<PathState> {
+    host.subsystem.paths(host.rig.world.now()).iter().map(|path| path.state).collect()
+}
+
+fn wait_until(host: &Host, is_so: impl Fn(&Host) -> bool) {
+    for _ in 0..60_000 {
+        if is_so(host) {
+            return;
+        }
+        host.rig.world.run_for(Nanos::from_millis(1));
+    }
+    panic!("{:?}", host.subsystem.paths(host.rig.world.now()));
+}
+
+fn all_live(host: &Host) {
+    wait_until(host, |host| states(host).iter().all(|state| *state == PathState::Live));
+}
+
+/// How often the target was asked to write there.
+fn writes(host: &Host, at: u64) -> usize {
+    host.rig.volume.log().iter().filter(|op| is_write(op, at)).count()
+}
+
+/// One path falls silent while the target does a write that came by it. The other carries reads at
+/// once; the write only once the target has ended that controller, with the write.
+#[test]
+fn a_change_goes_by_another_path_when_its_controller_has_ended() {
+    let host = Host::several(21, 2);
+    all_live(&host);
+    host.rig.world.run_for(seconds(2));
+    // A write by the first path: the other has nobody who takes it.
+    host.rig.volume.hold(Some(4096));
+    let other = host.cables[1].clone();
+    other.is_cut.set(true);
+    other.break_all();
+    wait_until(&host, |host| states(host)[1] != PathState::Live);
+    let write = host.write(1, 4096, 7);
+    host.rig.world.run_for(Nanos::from_millis(50));
+    assert_eq!((write.get(), writes(&host, 4096)), (None, 1));
+    other.is_cut.set(false);
+    all_live(&host);
+    let silent = host.rig.world.now();
+    host.cable.is_cut.set(true);
+    host.cable.fall_silent();
+    wait_until(&host, |host| states(host)[0] == PathState::Fencing);
+    let noticed = host.rig.world.now();
+    assert!(noticed.since(silent) <= KEEP_ALIVE.after(Nanos::from_millis(5)));
+    let drive = host.drive(1);
+    let path = host.rig.world.now();
+    host.run(1, async move {
+        let (result, _) = drive.read(1 << 20, empty(4096)).await;
+        assert_eq!(result, Ok(()));
+    });
+    assert!(host.rig.world.now().since(path) < Nanos::from_millis(10), "by the other, at once");
+    // As long as the target does it, it is done there only.
+    host.rig.world.run_for(seconds(1));
+    assert_eq!((write.get(), writes(&host, 4096), states(&host)[0]), (None, 0, PathState::Fencing));
+    host.rig.volume.hold(None);
+    host.rig.world.run_for(Nanos::from_millis(200));
+    let (result, at) = write.get().expect("it is done");
+    assert_eq!((result, writes(&host, 4096)), (Ok(()), 1));
+    assert!(at.since(noticed) < FENCE, "earlier than by time: {at:?} {noticed:?}");
+    assert_eq!(states(&host)[0], PathState::Connecting);
+    host.cable.is_cut.set(false);
+    all_live(&host);
+    host.finish();
+}
+
+/// Where controllers can't be ended by others, time tells; other paths do not wait for it.
+#[test]
+fn without_resets_a_fence_ends_by_time() {
+    let host = Host::timed(22, 2);
+    all_live(&host);
+    host.rig.world.run_for(seconds(2));
+    let all: Vec<Rc<_>> = (0..40).map(|n| host.write((n % 3) as u16, n << 12, n as u8)).collect();
+    host.cable.is_cut.set(true);
+    host.cable.fall_silent();
+    wait_until(&host, |host| states(host)[0] == PathState::Fencing);
+    let noticed = host.rig.world.now();
+    // What comes now goes by the other path.
+    let drive = host.drive(2);
+    host.run(2, async move {
+        for n in 0..20 {
+            let at = (1 << 20) + (n << 12);
+            assert_eq!(drive.write(at, &[buffer(n as u8, 4096)], false).await, Ok(()));
+        }
+    });
+    assert!(host.rig.world.now().since(noticed) < Nanos::from_millis(100));
+    let held = all.iter().filter(|own| own.get().is_none()).count();
+    assert!(held > 0, "all had come back: nothing waits for the fence");
+    host.rig.world.run_for(FENCE.after(Nanos::from_millis(500)));
+    for own in &all {
+        let (result, at) = own.get().expect("it is done");
+        assert_eq!(result, Ok(()));
+        let is_behind = at.since(noticed) >= FENCE;
+        assert!(is_behind || at <= noticed, "neither before the loss nor behind the fence: {at:?}");
+    }
+    let behind = all.iter().filter(|own| own.get().is_some_and(|(_, at)| at > noticed)).count();
+    assert_eq!(behind, held);
+    host.finish();
+}
+
+/// A port says that it has no way to the namespace any more, before an event could: nothing fails,
+/// and nothing waits where another port has one.
+#[test]
+fn what_a_port_has_no_way_to_goes_by_another_at_once() {
+    for lost in [Access::Inaccessible, Access::PersistentLoss, Access::Change] {
+        let host = Host::several(23, 2);
+        all_live(&host);
+        for (number, port) in PORTS.into_iter().enumerate() {
+            // By both, in turn.
+            host.rig.target.set_access(port, Group::FIRST, lost);
+            let begun = host.rig.world.now();
+            let writes: Vec<Rc<_>> = (0..60)
+                .map(|n| host.write((n % 3) as u16, n << 12, n as u8 + number as u8))
+                .collect();
+            let drive = host.drive(0);
+            host.run(0, async move {
+                for n in 0..8 {
+                    let (result, _) = drive.read(n << 12, empty(4096)).await;
+                    assert_eq!(result, Ok(()));
+                }
+            });
+            host.rig.world.run_for(Nanos::from_millis(20));
+            for write in writes {
+                let (result, at) = write.get().expect("it is done");
+                assert_eq!(result, Ok(()));
+                assert!(at.since(begun) < Nanos::from_millis(20), "before the event");
+            }
+            wait_until(&host, |host| {
+                host.subsystem.paths(host.rig.world.now())[number].access[&3] == lost
+            });
+            assert_eq!(states(&host), [PathState::Live; 2]);
+            host.rig.target.set_access(port, Group::FIRST, Access::Optimized);
+            wait_until(&host, |host| {
+                host.subsystem.paths(host.rig.world.now())[number].access[&3] == Access::Optimized
+            });
+        }
+        host.finish();
+    }
+}
+
+/// No port has a way for a while: what was asked waits, and is done once one has.
+#[test]
+fn what_no_port_has_a_way_to_waits_for_one() {
+    let host = Host::several(24, 2);
+    all_live(&host);
+    let set = |access| PORTS.map(|port| host.rig.target.set_access(port, Group::FIRST, access));
+    set(Access::Change);
+    let write = host.write(1, 4096, 3);
+    host.rig.world.run_for(seconds(2));
+    assert_eq!((write.get(), writes(&host, 4096)), (None, 0));
+    set(Access::NonOptimized);
+    host.rig.world.run_for(Nanos::from_millis(400));
+    assert_eq!(write.get().map(|(result, _)| result), Some(Ok(())));
+    assert_eq!(writes(&host, 4096), 1);
+    host.finish();
+}
