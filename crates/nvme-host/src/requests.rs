@@ -185,7 +185,6 @@ pub(crate) struct Ticket {
     turn: u32,
 }
 
-#[derive(Default)]
 struct Tables {
     entries: Vec<Entry>,
     free: Vec<u32>,
@@ -197,7 +196,9 @@ struct Tables {
     ways: Vec<(u32, Way)>,
     /// Namespaces, and paths that do not carry out their requests now.
     away: Vec<(u32, u8)>,
-    /// Paths that have a carrier, a bit for each.
+    /// Carriers that there are, by their paths.
+    joined: [u16; PATHS as usize],
+    /// Paths that have any, a bit for each.
     present: u64,
     /// Whose turn it is next, or of whoever comes behind it.
     next: u8,
@@ -211,6 +212,23 @@ pub struct Requests {
     tables: RefCell<Tables>,
     changed: Event,
     zeros: RefCell<Option<Buf>>,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            waiting: VecDeque::new(),
+            refused: None,
+            ways: Vec::new(),
+            away: Vec::new(),
+            joined: [0; PATHS as usize],
+            present: 0,
+            next: 0,
+            carriers: 0,
+        }
+    }
 }
 
 impl Tables {
@@ -392,6 +410,7 @@ impl Requests {
     pub(crate) fn join(&self, association: Association) -> Carrier {
         let tables = &mut *self.tables.borrow_mut();
         tables.carriers += 1;
+        tables.joined[usize::from(association.path)] += 1;
         tables.present |= 1 << association.path;
         Carrier { number: tables.carriers, association }
     }
@@ -402,7 +421,11 @@ impl Requests {
         for entry in &mut tables.entries {
             entry.carrier = entry.carrier.filter(|own| *own != carrier);
         }
-        tables.present &= !(1 << carrier.association.path);
+        let path = carrier.association.path;
+        tables.joined[usize::from(path)] -= 1;
+        if tables.joined[usize::from(path)] == 0 {
+            tables.present &= !(1 << path);
+        }
         self.changed.notify();
     }
 

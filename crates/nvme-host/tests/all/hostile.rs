@@ -22,7 +22,7 @@ use std::rc::Rc;
 use units::{CoreId, Nanos};
 
 /// A controller that says what a test has it say.
-struct Controller {
+pub struct Controller {
     line: Transport,
     digests: Digests,
 }
@@ -56,7 +56,7 @@ impl Controller {
     }
 
     /// The next command, with the data in its capsule.
-    async fn command(&self) -> (Command, Vec<u8>) {
+    pub async fn command(&self) -> (Command, Vec<u8>) {
         let raw = self.receive(COMMAND_HEADER_BYTES).await;
         let header = Header::decode(raw[..8].try_into().unwrap()).unwrap();
         assert_eq!(header.kind, Kind::Command);
@@ -91,7 +91,7 @@ impl Controller {
         self.send(&all).await;
     }
 
-    async fn ready(&self, command: u16, offset: u32, bytes: u32) {
+    pub async fn ready(&self, command: u16, offset: u32, bytes: u32) {
         let header = Header::new(Kind::ReadyToTransfer, 0, 0, 4, self.digests);
         self.send(&Transfer { command, tag: 7, offset, bytes }.encode(&header)).await;
     }
@@ -100,7 +100,7 @@ impl Controller {
 const SHAPE: Shape = Shape { commands: 16, data_most: 64 << 10, capsule_data: 8 << 10 };
 
 /// A host's drive on a connection whose other end is the test's.
-struct Rig {
+pub struct Rig {
     world: World<()>,
 }
 
@@ -123,7 +123,7 @@ impl Host {
 }
 
 impl Rig {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { world: World::new(WorldConfig::new(1)) }
     }
 
@@ -164,7 +164,7 @@ impl Rig {
 
     /// A controller that says something wrong in answer to what a host asks: the connection ends
     /// so, and nothing is under way any more.
-    fn wrong<C, F>(
+    pub fn wrong<C, F>(
         &self,
         ask: impl FnOnce(&RemoteDrive) -> F + 'static,
         controller: impl FnOnce(Controller) -> C + 'static,

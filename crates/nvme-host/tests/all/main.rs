@@ -2,7 +2,9 @@
 //! protocol. One program, so that it is linked once.
 
 mod support;
+mod teardown;
 
+mod corpus;
 mod failover;
 mod hostile;
 mod io;

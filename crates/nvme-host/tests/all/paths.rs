@@ -38,7 +38,7 @@ pub struct Cable {
     /// Weathers of the next connections.
     next: RefCell<Vec<Weather>>,
     /// All that were ever made.
-    lines: RefCell<Vec<crate::support::Transport>>,
+    pub lines: RefCell<Vec<crate::support::Transport>>,
 }
 
 impl Cable {
@@ -93,7 +93,7 @@ pub struct Host {
     pub cables: Vec<Rc<Cable>>,
     pub subsystem: Arc<Subsystem>,
     /// The first.
-    path: Path,
+    pub path: Path,
     requests: Vec<Rc<Requests>>,
 }
 
@@ -110,11 +110,11 @@ pub fn settings() -> Settings {
 }
 
 impl Host {
-    fn new(seed: u64, cable: Cable) -> Self {
+    pub fn new(seed: u64, cable: Cable) -> Self {
         Self::with(seed, cable, settings())
     }
 
-    fn with(seed: u64, cable: Cable, settings: Settings) -> Self {
+    pub fn with(seed: u64, cable: Cable, settings: Settings) -> Self {
         Self::by(Rig::with_cores(seed, CORES), vec![cable], settings)
     }
 
