@@ -170,6 +170,15 @@ impl<E: Host> Blocks for Volume<E> {
         }
     }
 
+    async fn in_order(&self) -> Result<(), BlockError> {
+        let volume = self.check(0, 0)?;
+        // All groups of an array are of one level.
+        if self.array.is_homed(place(&volume, 0).0) {
+            return Ok(());
+        }
+        self.array.end_direct_writes().await
+    }
+
     async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
         let volume = self.check(offset, bytes)?;
         let _active = self.array.begin()?;

@@ -172,6 +172,10 @@ impl<B: Blocks, C: Clock, H: Clone + 'static> Blocks for Counted<B, C, H> {
         outcome
     }
 
+    fn in_order(&self) -> impl Future<Output = Result<(), BlockError>> {
+        self.volume.in_order()
+    }
+
     async fn flush(&self) -> Result<(), BlockError> {
         let request = self.begin(Kind::Flush);
         let outcome = self.volume.flush().await;

@@ -71,6 +71,12 @@ pub trait Blocks: Clone + 'static {
     ) -> impl Future<Output = Result<(), BlockError>>;
     /// Gives the range up; it reads as zeros afterwards.
     fn discard(&self, offset: u64, bytes: u64) -> impl Future<Output = Result<(), BlockError>>;
+    /// Once this is done, a change of a block that begins behind another one is carried out behind
+    /// it, whichever cores they come to. Until then what overlaps in time has no order: enough for
+    /// who waits for each answer, and not for a host that asks again by another path.
+    fn in_order(&self) -> impl Future<Output = Result<(), BlockError>> {
+        core::future::ready(Ok(()))
+    }
     /// Makes every write that completed before the call durable, whoever made it.
     fn flush(&self) -> impl Future<Output = Result<(), BlockError>>;
 }

@@ -99,6 +99,8 @@ pub(crate) struct Controller {
     pub since: u64,
     pub counts: Counts,
     lost: AtomicBool,
+    /// Its host has, or had, another of this subsystem at the same time.
+    shared: AtomicBool,
     /// Something came since the keep-alive timer was looked at.
     traffic: AtomicBool,
     keep_alive_ms: AtomicU32,
@@ -149,6 +151,7 @@ impl Controller {
             since,
             counts: Counts::default(),
             lost: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
             keep_alive_ms: AtomicU32::new(keep_alive_ms),
             alive_until: AtomicU64::new(u64::MAX),
@@ -174,6 +177,16 @@ impl Controller {
 
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
+    }
+
+    /// Its host has another of this subsystem.
+    pub fn share(&self) {
+        self.shared.store(true, Ordering::Release);
+    }
+
+    /// Whether its host may ask for the same by another path.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
     }
 
     /// A command came, on any queue: the keep-alive timer begins anew.

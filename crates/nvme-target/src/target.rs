@@ -295,6 +295,12 @@ impl<K: Clone + PartialEq> Target<K> {
         let instance = Instance { controller: id, uniquifier, random: random | 1 };
         let controller = Arc::new(Controller::new(instance, association, keep_alive_ms, since));
         controller.begin_queue(0);
+        let own = &controller.association;
+        let is_same = |c: &&Arc<Controller>| c.association.host_id == own.host_id;
+        for other in state.of(&own.subsystem).filter(is_same) {
+            other.share();
+            controller.share();
+        }
         state.controllers.push(controller.clone());
         Ok(controller)
     }

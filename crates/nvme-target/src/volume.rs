@@ -177,12 +177,18 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
                 done
             }
             (nvm::DATASET_MANAGEMENT, Some((data, lease))) => {
-                let done = deallocate(command, volume, &data).await;
+                let done = match self.in_order(volume).await {
+                    Ok(()) => deallocate(command, volume, &data).await,
+                    Err(status) => Err(status),
+                };
                 drop((data, lease));
                 done
             }
             (nvm::VERIFY, _) => self.compare(command, volume, None).await,
-            (nvm::WRITE_ZEROES, _) => write_zeroes(command, volume).await,
+            (nvm::WRITE_ZEROES, _) => match self.in_order(volume).await {
+                Ok(()) => write_zeroes(command, volume).await,
+                Err(status) => Err(status),
+            },
             (nvm::FLUSH, _) => flush(volume).await,
             _ => Err(Status::INTERNAL),
         };
@@ -210,11 +216,21 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         data: BufMut,
     ) -> Result<(), Status> {
         let (offset, bytes) = extent(volume, command.first_block(), command.blocks())?;
+        self.in_order(volume).await?;
         let outcome = volume.write(offset, data.freeze(), command.is_fua()).await;
         outcome.map_err(|error| status_of(error, Status::WRITE_FAULT))?;
         self.tally.writes.set(self.tally.writes.get() + 1);
         self.tally.written_bytes.set(self.tally.written_bytes.get() + bytes);
         Ok(())
+    }
+
+    /// A host with several paths may send a change again by another one: what comes later must take
+    /// effect later then.
+    async fn in_order(&self, volume: &X::Volume) -> Result<(), Status> {
+        match self.terms.controller.is_shared() {
+            true => volume.in_order().await.map_err(|why| status_of(why, Status::WRITE_FAULT)),
+            false => Ok(()),
+        }
     }
 
     /// Compares a block, and writes it if it is what it should be.

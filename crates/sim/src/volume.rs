@@ -47,6 +47,8 @@ pub struct Inner {
     /// These.
     pub kept: RefCell<Vec<Buf>>,
     changed: Event,
+    /// How often order was asked for.
+    pub ordered: Cell<usize>,
 }
 
 /// The volume; clones are the same.
@@ -68,6 +70,7 @@ impl MemoryVolume {
             keep: Cell::new(false),
             kept: RefCell::default(),
             changed: Event::default(),
+            ordered: Cell::new(0),
         }))
     }
 
@@ -166,6 +169,10 @@ impl Blocks for MemoryVolume {
     async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
         let range = self.begin(Op::Discard(offset, bytes), offset, bytes).await?;
         self.0.data.borrow_mut()[range].fill(0);
+        Ok(())
+    }
+    async fn in_order(&self) -> Result<(), BlockError> {
+        self.0.ordered.set(self.0.ordered.get() + 1);
         Ok(())
     }
     async fn flush(&self) -> Result<(), BlockError> {

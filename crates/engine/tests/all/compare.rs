@@ -197,6 +197,43 @@ fn zeros_that_are_being_made_are_not_there_yet() {
     }
 }
 
+/// Two cores change a block, the second while the first is under way: what is there then.
+fn overlapped(level: Level, width: usize, seed: u64, is_ordered: bool) -> u64 {
+    let (rig, volumes) = filled(level, width, seed);
+    let at = 7 * u64::from(volumes[0].block_bytes());
+    if is_ordered {
+        let volume = volumes[0].clone();
+        rig.world.block_on(CoreId(0), async move { assert_eq!(volume.in_order().await, Ok(())) });
+    }
+    let running = Running::default();
+    for core in [0, 1] {
+        let volume = volumes[usize::from(core)].clone();
+        running.spawn(&rig, core, async move {
+            let value = u64::from(core) + 1;
+            assert_eq!(volume.write(at, block(&volume, value), false).await, Ok(()));
+        });
+        // The first has begun, and may be with the drive.
+        rig.world.run_for(Nanos::from_micros(seed % 60));
+    }
+    running.finish(&rig);
+    let found = found_at(&rig, &volumes, at);
+    rig.stop();
+    found
+}
+
+#[test]
+fn what_is_in_order_is_changed_in_the_order_in_which_it_came() {
+    for (level, width) in LEVELS {
+        let found = |is_ordered| -> Vec<u64> {
+            (1..12).map(|seed| overlapped(level, width, seed, is_ordered)).collect()
+        };
+        assert!(found(true).iter().all(|value| *value == 2), "{level:?}");
+        let has_order = !matches!(level, Level::Raid0 | Level::Jbod);
+        let without = found(false);
+        assert_eq!(without.iter().all(|value| *value == 2), has_order, "{level:?}: {without:?}");
+    }
+}
+
 #[test]
 fn a_stopped_array_compares_nothing() {
     for (level, width) in LEVELS {

@@ -1,15 +1,14 @@
 //! What broke Linux' initiator, each by name: no controller of ours may do it to us.
 //!
-//! | what broke it | tried by |
-//! |---|---|
-//! | an error in a digest | `data_without_its_digest_is_read_again`, `a_header_without_its_digest_is_not_believed` |
-//! | recovery beside teardown | [`a_path_may_be_taken_away_while_it_is_connected_anew`] |
-//! | a socket used when it was released | [`nothing_is_sent_by_a_connection_that_was_closed`] |
-//! | a queue that ends while it is used | [`a_queue_may_end_while_it_is_used`] |
-//! | a header that says it has 255 bytes | `headers_are_believed_only_as_far_as_they_can_be` |
-//! | R2T without end | [`data_is_asked_for_no_more_often_than_there_is`] |
-//! | data for a Write Zeroes | `data_of_a_write_is_sent_once_and_as_it_was_asked_for`, [`data_is_asked_for_no_more_often_than_there_is`] |
-//! | namespaces whose numbers have gaps | [`namespaces_are_found_whatever_their_numbers`] |
+//! - An error in a digest: `data_without_its_digest_is_read_again`,
+//!   `a_header_without_its_digest_is_not_believed`.
+//! - Recovery beside teardown: [`a_path_may_be_taken_away_while_it_is_connected_anew`].
+//! - A socket used when it was released: [`nothing_is_sent_by_a_connection_that_was_closed`].
+//! - A queue that ends while it is used: [`a_queue_may_end_while_it_is_used`].
+//! - A header that says it has 255 bytes: `headers_are_believed_only_as_far_as_they_can_be`.
+//! - R2T without end, and data for a Write Zeroes:
+//!   [`data_is_asked_for_no_more_often_than_there_is`].
+//! - Namespaces whose numbers have gaps: [`namespaces_are_found_whatever_their_numbers`].
 
 use crate::hostile::{self, Controller};
 use crate::paths::{CORES, Cable, FENCE, Host, seconds, settings};

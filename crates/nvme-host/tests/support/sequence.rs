@@ -1,7 +1,7 @@
 //! A case of the fuzz target: bytes choose what a host asks, and what a controller sends to it.
 //!
-//! Purpose: whatever a controller sends in whatever state of a connection, the connection ends, each
-//! request is held, comes back or ends, and nothing is left. Checksums are put right, and most
+//! Purpose: whatever a controller sends in whatever state of a connection, the connection ends,
+//! each request is held, comes back or ends, and nothing is left. Checksums are put right, and most
 //! headers, so that what lies behind them is reached.
 
 use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Env, Pool, Priority, Transport as _};

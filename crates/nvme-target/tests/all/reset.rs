@@ -113,6 +113,37 @@ fn no_other_controller_is_ended() {
     rig.finish();
 }
 
+/// A host that has several controllers may send a change again by another: changes are in order
+/// then, and only then.
+#[test]
+fn changes_are_in_order_where_a_host_has_several_controllers() {
+    let rig = Rig::new(34);
+    let (one, io, second, mut stranger) = (rig.host(), rig.host(), rig.host(), rig.host());
+    stranger.host_id = [6; 16];
+    let volume = rig.volume();
+    rig.run(async move {
+        let id = one.enter().await;
+        assert_eq!(io.join(1, id).await.expect("joined").status, Status::SUCCESS);
+        stranger.enter().await;
+        let data = vec![3; BLOCK];
+        let changes = async || {
+            io.expect(blocks(nvm::WRITE, 0, 1), Data::Capsule(&data), Status::SUCCESS).await;
+            io.expect(blocks(nvm::WRITE_ZEROES, 0, 1), Data::None, Status::SUCCESS).await;
+            let range = [0u8; 16];
+            let mut discard = command(nvm::DATASET_MANAGEMENT, 1);
+            discard.0[44] = 4;
+            io.expect(discard, Data::Capsule(&range), Status::SUCCESS).await;
+            io.read(0, 1).await;
+        };
+        changes().await;
+        assert_eq!(volume.0.ordered.get(), 0);
+        second.enter().await;
+        changes().await;
+        assert_eq!(volume.0.ordered.get(), 3);
+    });
+    rig.finish();
+}
+
 #[test]
 fn the_page_has_room_for_so_many() {
     let rig = Rig::new(33);
