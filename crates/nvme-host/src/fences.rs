@@ -10,11 +10,9 @@
 use crate::requests::Association;
 use nvme::reset::Instance;
 use std::collections::BTreeMap;
-use units::Nanos;
 
 /// The fence of an association.
 struct Fence {
-    until: Nanos,
     /// The controller that is to be ended; `None`: it can't be named.
     controller: Option<Instance>,
     /// Who asks for that.
@@ -32,9 +30,9 @@ pub(crate) struct Fences {
 }
 
 impl Fences {
-    pub fn begin(&mut self, turn: u64, until: Nanos, controller: Option<Instance>) {
+    pub fn begin(&mut self, turn: u64, controller: Option<Instance>) {
         let (asked_by, refused) = Default::default();
-        self.running.insert(turn, Fence { until, controller, asked_by, refused });
+        self.running.insert(turn, Fence { controller, asked_by, refused });
     }
 
     pub fn end(&mut self, turn: u64) {
@@ -50,11 +48,6 @@ impl Fences {
         self.running.contains_key(&turn)
     }
 
-    /// When the last of them ends by time.
-    pub fn until(&self) -> Option<Nanos> {
-        self.running.values().map(|fence| fence.until).max()
-    }
-
     /// The last association that can carry out nothing any more, as all before it.
     pub fn over(&self) -> u64 {
         self.running.keys().next().map_or(self.ended, |running| running - 1)
@@ -62,11 +55,12 @@ impl Fences {
 
     /// One that this association may ask to be ended, which it then does.
     pub fn ask(&mut self, by: Association) -> Option<(u64, Instance)> {
-        let may = |fence: &Fence| fence.asked_by.is_none() && !fence.refused.contains(&by);
-        let (turn, fence) = self.running.iter_mut().find(|(_, fence)| may(fence))?;
-        let controller = fence.controller?;
-        fence.asked_by = Some(by);
-        Some((*turn, controller))
+        self.running.iter_mut().find_map(|(turn, fence)| {
+            let may = fence.asked_by.is_none() && !fence.refused.contains(&by);
+            let controller = fence.controller.filter(|_| may)?;
+            fence.asked_by = Some(by);
+            Some((*turn, controller))
+        })
     }
 
     /// It does not ask any more; whether in vain.
@@ -93,10 +87,10 @@ mod tests {
     #[test]
     fn an_association_is_over_when_its_fence_and_those_before_it_are() {
         let mut fences = Fences::default();
-        assert_eq!((fences.over(), fences.until()), (0, None));
-        fences.begin(3, Nanos(9), None);
-        fences.begin(5, Nanos(7), None);
-        assert!(fences.over() < 3 && fences.until() == Some(Nanos(9)));
+        assert_eq!(fences.over(), 0);
+        fences.begin(3, None);
+        fences.begin(5, None);
+        assert!(fences.over() < 3);
         fences.end(5);
         assert!(fences.over() < 3, "an earlier one may still carry out what it has");
         assert!(fences.is_running(3) && !fences.is_running(5));
@@ -108,7 +102,7 @@ mod tests {
     fn one_asks_at_a_time_and_nobody_twice_in_vain() {
         let other = Association { path: 2, turn: 8 };
         let mut fences = Fences::default();
-        fences.begin(3, Nanos(9), instance(7));
+        fences.begin(3, instance(7));
         assert_eq!(fences.ask(BY), instance(7).map(|own| (3, own)));
         assert_eq!(fences.ask(other), None);
         // Who has gone meanwhile did not ask in vain.
@@ -121,7 +115,9 @@ mod tests {
         fences.end(3);
         fences.asked(3, other, true);
         assert_eq!(fences.ask(other), None);
-        fences.begin(4, Nanos(9), None);
+        fences.begin(4, None);
         assert_eq!(fences.ask(BY), None, "it can't be named");
+        fences.begin(5, instance(8));
+        assert_eq!(fences.ask(BY), instance(8).map(|own| (5, own)), "the next can");
     }
 }

@@ -250,8 +250,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     /// The fence of an association that nothing is sent to any more.
     fn fence(&self, association: Association, life: &Life) {
         let (env, subsystem, span) = (self.env.clone(), self.subsystem.clone(), life.fence);
-        let until = env.now().after(span);
-        subsystem.fences(self.path, association, (until, life.controller));
+        subsystem.fences(self.path, association, life.controller);
         self.env.spawn(Priority::First, async move {
             env.sleep(span).await;
             subsystem.fenced(association);

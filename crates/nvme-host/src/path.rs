@@ -93,8 +93,6 @@ pub struct PathStatus {
     pub problem: Option<Problem>,
     /// The time until it is tried again, if it will be.
     pub next_try: Option<Nanos>,
-    /// The time until what was sent there before can't be carried out any more, at the latest.
-    pub fence: Option<Nanos>,
 }
 
 impl PathRecord {
@@ -152,7 +150,6 @@ impl PathRecord {
             reconnects: self.associations.saturating_sub(1),
             problem: self.problem.clone(),
             next_try: self.next_try.map(|at| at.since(now)),
-            fence: self.fences.until().map(|at| at.since(now)),
         }
     }
 }

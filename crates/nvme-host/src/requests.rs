@@ -236,8 +236,8 @@ impl Tables {
         &mut self.entries[entry as usize]
     }
 
-    /// Where the first request waits of which this queue may take a part: seldom far behind, as
-    /// each queue has begun one at most, and what no path leads to is refused before long.
+    /// Where the first request waits of which this queue may take a part: behind those that another
+    /// path's turn it is to take, and seldom far, as what no path leads to is refused before long.
     fn next(&self, carrier: Carrier) -> Option<usize> {
         let may = |at: &u32| {
             let entry = &self.entries[*at as usize];

@@ -352,18 +352,18 @@ impl Subsystem {
         })
     }
 
-    /// All is closed, and the fence of that association begins: it ends by time, or with that
-    /// controller.
+    /// All is closed, and the fence of that association begins: until [`Subsystem::fenced`], by
+    /// time or with that controller.
     pub(crate) fn fences(
         &self,
         path: Path,
         association: Association,
-        (until, controller): (Nanos, Option<Instance>),
+        controller: Option<Instance>,
     ) {
         self.change_path(path, |record| {
             debug_assert_eq!(record.carriers, 0, "something can still be sent");
             record.stage = Stage::Connecting;
-            record.fences.begin(association.turn, until, controller);
+            record.fences.begin(association.turn, controller);
         });
     }
 

@@ -104,7 +104,10 @@ pub(crate) struct Controller {
     /// Something came since the keep-alive timer was looked at.
     traffic: AtomicBool,
     keep_alive_ms: AtomicU32,
-    /// When the keep-alive timer runs out, by the cores' clock, in nanoseconds.
+    /// When the keep-alive timer began anew, when a clock looked at it last, and when it runs out,
+    /// by the cores' clock, in nanoseconds. The first two are of the admin queue's core.
+    alive_from: AtomicU64,
+    looked: AtomicU64,
     alive_until: AtomicU64,
     configuration: AtomicU32,
     /// Goes up as CC.EN is cleared.
@@ -154,6 +157,8 @@ impl Controller {
             shared: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
             keep_alive_ms: AtomicU32::new(keep_alive_ms),
+            alive_from: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             alive_until: AtomicU64::new(u64::MAX),
             configuration: AtomicU32::new(0),
             epoch: AtomicU32::new(0),
@@ -197,15 +202,28 @@ impl Controller {
     }
 
     /// Whether something came since this was asked last.
-    pub fn take_traffic(&self) -> bool {
+    fn take_traffic(&self) -> bool {
         self.traffic.swap(false, Ordering::Relaxed)
     }
 
-    /// The admin queue's clock looks at the keep-alive timer, which began anew at that time.
-    pub fn look_at_timer(&self, began: Nanos, now: Nanos) {
+    /// The keep-alive timer begins.
+    pub fn begin_timer(&self, now: Nanos) {
+        self.alive_from.store(now.0, Ordering::Relaxed);
+        self.looked.store(now.0, Ordering::Relaxed);
+    }
+
+    /// The admin queue's clock looks at the keep-alive timer.
+    pub fn look_at_timer(&self, now: Nanos) {
+        let looked = Nanos(self.looked.swap(now.0, Ordering::Relaxed));
+        if self.take_traffic() {
+            // It came since; where this program stood still, no later than can be known.
+            let came = if now.since(looked) > SLACK { looked } else { now };
+            self.alive_from.store(came.0, Ordering::Relaxed);
+        }
+        let from = Nanos(self.alive_from.load(Ordering::Relaxed));
         let until = match self.keep_alive_ms() {
             0 => u64::MAX,
-            timeout => began.after(Nanos::from_millis(timeout.into())).0,
+            timeout => from.after(Nanos::from_millis(timeout.into())).0,
         };
         self.alive_until.store(until, Ordering::Release);
         if now.0 > until {
@@ -339,6 +357,7 @@ impl Controller {
         }
         if notices.tell_reset && wanted & event::RESET != 0 {
             notices.tell_reset = false;
+            // Base 2.3, figure 154.
             return Some(notice(0xf4, nvme::log::page::RESETS));
         }
         self.has_notices.store(notices.is_any(), Ordering::Release);
@@ -485,20 +504,38 @@ mod tests {
     #[test]
     fn what_comes_behind_the_timer_comes_too_late() {
         let (c, at) = (controller(), |ms| Nanos::from_millis(ms));
+        let look =
+            |c: &Controller, times: &[u64]| times.iter().for_each(|ms| c.look_at_timer(at(*ms)));
+        c.begin_timer(at(1_000));
         assert!(!c.is_lost_by(at(99_999)), "no clock has looked");
-        c.look_at_timer(at(1_000), at(1_000));
-        assert!(!c.is_lost_by(at(6_200)));
-        c.look_at_timer(at(5_900), at(5_900));
-        assert!(!c.is_lost_by(at(11_100)));
+        look(&c, &[1_100]);
+        assert!(!c.is_lost_by(at(6_300)));
+        // Looks alone do not make it begin anew; traffic does.
+        look(&c, &[1_200, 1_300]);
+        assert!(!c.is_lost_by(at(6_300)));
+        c.note_traffic();
+        look(&c, &[1_400]);
+        assert!(!c.is_lost_by(at(6_600)) && !c.is_lost());
         c.set_keep_alive_ms(0);
-        c.look_at_timer(at(5_900), at(20_000));
+        look(&c, &[1_500]);
         assert!(!c.is_lost_by(at(99_999)));
         c.set_keep_alive_ms(5_000);
-        c.look_at_timer(at(5_900), at(5_900));
-        assert!(c.is_lost_by(at(11_101)) && c.is_lost());
-        let c = controller();
-        c.look_at_timer(at(5_900), at(20_000));
-        assert!(c.is_lost());
+        look(&c, &[1_600]);
+        assert!(c.is_lost_by(at(6_601)) && c.is_lost());
+    }
+
+    /// The program stood still: what had come before it did is not as if it came just now.
+    #[test]
+    fn a_clock_that_looks_late_prolongs_nothing() {
+        let at = |ms| Nanos::from_millis(ms);
+        for (late, is_lost) in [(4_900, false), (5_900, false), (6_001, true), (60_000, true)] {
+            let c = controller();
+            c.begin_timer(at(900));
+            c.look_at_timer(at(1_000));
+            c.note_traffic();
+            c.look_at_timer(at(late));
+            assert_eq!(c.is_lost(), is_lost, "{late}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Cross-Controller Reset: a host has a controller of its own ended by another, to be sure that
 //! nothing more comes of what it had sent there.
 //!
-//! Base 2.3 (which has TP8028), section 5.4.3 for the command, and the log page 1Eh; what tells
-//! controllers apart is in Identify Controller (figure 328: CIU, CIRN, CCRL).
+//! Base 2.3 (which has TP8028): section 5.4.3 and figure 522 for the command, figures 304 and 305
+//! for the log page 1Eh; what tells controllers apart is in Identify Controller (figure 328: CIU,
+//! CIRN, CCRL).
 
 use crate::bytes::{u16_at, u64_at};
 use crate::command::Command;

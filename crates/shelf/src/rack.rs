@@ -339,33 +339,25 @@ impl Rack {
         let after = pulled(&state);
         for (port, (was, is)) in before.0.into_iter().zip(after.0).enumerate() {
             self.shared.switches.silence_port(port, is == Some(Pull::Silent));
-            let is_reset = |state| state == Some(Pull::Reset);
-            match (is_reset(was), is_reset(is)) {
-                (false, true) => {
-                    self.on_core(CoreId(0), move |core| core.close(port))?;
-                    self.on_cores(move |core| core.reset(|own, _| own == port))?;
-                }
-                (true, false) => self.listen(port)?,
-                _ => {}
+            if is_reset(is) && !is_reset(was) {
+                self.on_core(CoreId(0), move |core| core.close(port))?;
+                self.on_cores(move |core| core.reset(|own, _| own == port))?;
+            } else if is_reset(was) && !is_reset(is) {
+                self.listen(port)?;
             }
         }
         for (drive, (was, is)) in before.1.into_iter().zip(after.1).enumerate() {
             self.shared.switches.silence_drive(drive, is == Some(Pull::Silent));
-            let is_reset = |state| state == Some(Pull::Reset);
-            match (is_reset(was), is_reset(is)) {
-                (false, true) => {
-                    for (name, _) in &self.exports[drive] {
-                        self.shared.target.suspend(name);
-                    }
-                    self.on_cores(move |core| core.reset(|_, own| own == Some(drive)))?;
+            if is_reset(is) && !is_reset(was) {
+                for (name, _) in &self.exports[drive] {
+                    self.shared.target.suspend(name);
                 }
-                (true, false) => {
-                    for (name, export) in &self.exports[drive] {
-                        let added = self.shared.target.add(name, export.clone());
-                        added.expect("nobody else has its name or number");
-                    }
+                self.on_cores(move |core| core.reset(|_, own| own == Some(drive)))?;
+            } else if is_reset(was) && !is_reset(is) {
+                for (name, export) in &self.exports[drive] {
+                    let added = self.shared.target.add(name, export.clone());
+                    added.expect("nobody else has its name or number");
                 }
-                _ => {}
             }
         }
         self.on_cores(core::Core::look_again)
@@ -390,4 +382,8 @@ impl Rack {
         }
         hosts
     }
+}
+
+fn is_reset(state: Option<Pull>) -> bool {
+    state == Some(Pull::Reset)
 }

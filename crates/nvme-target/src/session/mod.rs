@@ -118,8 +118,6 @@ pub(crate) struct Session<E: Env, T, X: Volumes> {
     /// The provider ends.
     ended: Cell<bool>,
     sq_head: Cell<u16>,
-    /// When the keep-alive timer began anew.
-    alive: Cell<Nanos>,
     /// When a connection that is ending is given up, whatever it still has to send.
     until: Cell<Option<Nanos>>,
 }
@@ -224,10 +222,12 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             // The Connect was the first.
             sq_head: Cell::new(1),
             until: Cell::new(None),
-            alive: Cell::new(env.now()),
             server: server.clone(),
             terms,
         });
+        if session.terms.queue == 0 {
+            session.terms.controller.begin_timer(env.now());
+        }
         let timed: Rc<dyn Timed> = session.clone();
         server.enter(timed.clone());
         env.spawn(Priority::First, reply::run(session.clone()));
@@ -481,10 +481,7 @@ impl<E: Env, T: Transport, X: Volumes> Timed for Session<E, T, X> {
         // What is gone is let go of, even if no command comes.
         self.refresh();
         if self.terms.queue == 0 {
-            if controller.take_traffic() {
-                self.alive.set(now);
-            }
-            controller.look_at_timer(self.alive.get(), now);
+            controller.look_at_timer(now);
             self.tell_events();
         }
         if self.server.memory.is_wanted() && self.has_stalled(now) {
