@@ -60,10 +60,7 @@ impl PacedDrive {
         let (reactor, Offset(ahead)) = core;
         let now = reactor.look_at_clock();
         let here = Nanos(now.0.wrapping_add(ahead));
-        let done = match &self.port {
-            Some(port) => self.pace.admit_by(Some(port), here, op, (offset, bytes)),
-            None => self.pace.admit(here, op, offset, bytes),
-        };
+        let done = self.pace.admit_by(self.port.as_deref(), here, op, (offset, bytes));
         let time = done.since(here);
         (time, reactor.sleep_until_exactly(now.after(time)))
     }

@@ -28,7 +28,7 @@ use nvme::log::{Access, Place};
 use nvme::nqn::{DISCOVERY, Nqn};
 use nvme::pdu::Digests;
 use nvme::request::Request;
-use nvme::reset::{Entry, Instance, Progress};
+use nvme::reset::{Instance, Progress};
 use nvme::status::Status;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -359,12 +359,9 @@ impl<E: Env, D: Dial> Keeper<E, D> {
             Err(AdminError::Ended) => return pending().await,
             Err(_) => return false,
         }
-        let is_its = |own: &&Entry| {
-            own.controller == controller.controller && own.uniquifier == controller.uniquifier
-        };
         while self.subsystem.is_fencing(of) {
             let Ok(all) = admin.resets().await else { return false };
-            match all.iter().find(is_its).map(|own| own.progress) {
+            match all.iter().find(|own| own.is_of(controller)).map(|own| own.progress) {
                 Some(Progress::UnderWay) => self.env.sleep(RESET_LOOK).await,
                 Some(Progress::Done) => return true,
                 Some(Progress::Failed) | None => return false,

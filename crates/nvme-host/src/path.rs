@@ -45,18 +45,6 @@ pub(crate) struct PathRecord {
     pub is_doubted: bool,
 }
 
-impl PathRecord {
-    fn state(&self) -> PathState {
-        match self.stage {
-            Stage::Live => PathState::Live,
-            Stage::Lost => PathState::Lost,
-            Stage::Closing => PathState::Fencing,
-            Stage::Connecting if !self.fences.is_empty() => PathState::Fencing,
-            Stage::Connecting => PathState::Connecting,
-        }
-    }
-}
-
 /// The state of a path, as users know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
@@ -115,6 +103,16 @@ impl PathRecord {
             next_try: None,
             is_removed: false,
             is_doubted: false,
+        }
+    }
+
+    fn state(&self) -> PathState {
+        match self.stage {
+            Stage::Live => PathState::Live,
+            Stage::Lost => PathState::Lost,
+            Stage::Closing => PathState::Fencing,
+            Stage::Connecting if !self.fences.is_empty() => PathState::Fencing,
+            Stage::Connecting => PathState::Connecting,
         }
     }
 

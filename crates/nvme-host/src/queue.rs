@@ -552,7 +552,6 @@ impl<T: Transport> Queue<T> {
             return Ok(());
         }
         if !slot.is_own && is_elsewhere(status) && self.requests.turn_away(&slot.part) {
-            slots.asked.retain(|transfer| transfer.command != completion.id);
             slots.free(at);
             return Ok(());
         }
@@ -610,14 +609,14 @@ fn range(asked: &Asked, part: &Part) -> [u8; RANGE_BYTES as usize] {
 /// Whether a command was not carried out, and may be now.
 fn may_again(status: Status) -> bool {
     let passing = [Status::TRANSIENT_TRANSPORT, Status::INTERRUPTED];
-    !status.is_lasting() && passing.iter().any(|own| own.passing().0 == status.0 & 0x7ff)
+    !status.is_lasting() && passing.iter().any(|own| status.is(*own))
 }
 
 /// Whether a command was not carried out by this path, and may be by another, or later: what is
 /// wrong is the way to the namespace.
 fn is_elsewhere(status: Status) -> bool {
     const PATH: u16 = 3;
-    let is_its = status.kind() == PATH || status.0 & 0x7ff == Status::NOT_READY.0 & 0x7ff;
+    let is_its = status.kind() == PATH || status.is(Status::NOT_READY);
     is_its && !status.is_lasting()
 }
 
@@ -627,12 +626,11 @@ fn result_of(status: Status) -> Result<(), DriveError> {
     if status.is_success() {
         return Ok(());
     }
-    let is = |own: Status| status.0 & 0x7ff == own.0 & 0x7ff;
     Err(match status.kind() {
         MEDIA => DriveError::Media,
-        _ if is(Status::LBA_RANGE) => DriveError::Shrunk,
-        _ if is(Status::INVALID_NAMESPACE) => DriveError::Gone,
-        _ if is(Status::INVALID_OPCODE) => DriveError::Unsupported,
+        _ if status.is(Status::LBA_RANGE) => DriveError::Shrunk,
+        _ if status.is(Status::INVALID_NAMESPACE) => DriveError::Gone,
+        _ if status.is(Status::INVALID_OPCODE) => DriveError::Unsupported,
         _ => DriveError::Fault,
     })
 }

@@ -367,16 +367,11 @@ impl Controller {
     /// Its host asks that another of its controllers ends; that goes on.
     pub fn begin_reset(&self, of: Instance) -> Result<(), Status> {
         let mut resets = lock(&self.resets);
-        let is_its = |own: &&Entry| {
-            own.controller == of.controller
-                && own.uniquifier == of.uniquifier
-                && own.progress == Progress::UnderWay
-        };
-        if resets.iter().any(|own| is_its(&own)) {
+        let is_over = |own: &Entry| own.progress != Progress::UnderWay;
+        if resets.iter().any(|own| own.is_of(of) && !is_over(own)) {
             return Err(Status::RESET_IN_PROGRESS);
         }
         if resets.len() >= RESETS {
-            let is_over = |own: &Entry| own.progress != Progress::UnderWay;
             let unread = resets.iter().any(is_over);
             return Err(if unread { Status::RESETS_UNREAD } else { Status::RESETS_MOST });
         }
@@ -394,8 +389,7 @@ impl Controller {
         let mut resets = lock(&self.resets);
         let mut is_noted = false;
         for own in &mut *resets {
-            let is_its = own.controller == of.controller && own.uniquifier == of.uniquifier;
-            if is_its && own.progress == Progress::UnderWay {
+            if own.is_of(of) && own.progress == Progress::UnderWay {
                 own.progress = Progress::Done;
                 is_noted = true;
             }

@@ -161,6 +161,10 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         volume: &X::Volume,
         buffer: Option<(BufMut, Lease)>,
     ) {
+        if let Err(status) = self.in_order(command, volume).await {
+            drop(buffer);
+            return self.answer(slot, status, 0);
+        }
         let done = match (command.opcode(), buffer) {
             (nvm::READ, Some((into, lease))) => match self.read(command, volume, into).await {
                 Ok(data) => return self.answer_with(slot, (data, lease)),
@@ -177,18 +181,12 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
                 done
             }
             (nvm::DATASET_MANAGEMENT, Some((data, lease))) => {
-                let done = match self.in_order(volume).await {
-                    Ok(()) => deallocate(command, volume, &data).await,
-                    Err(status) => Err(status),
-                };
+                let done = deallocate(command, volume, &data).await;
                 drop((data, lease));
                 done
             }
             (nvm::VERIFY, _) => self.compare(command, volume, None).await,
-            (nvm::WRITE_ZEROES, _) => match self.in_order(volume).await {
-                Ok(()) => write_zeroes(command, volume).await,
-                Err(status) => Err(status),
-            },
+            (nvm::WRITE_ZEROES, _) => write_zeroes(command, volume).await,
             (nvm::FLUSH, _) => flush(volume).await,
             _ => Err(Status::INTERNAL),
         };
@@ -216,7 +214,6 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
         data: BufMut,
     ) -> Result<(), Status> {
         let (offset, bytes) = extent(volume, command.first_block(), command.blocks())?;
-        self.in_order(volume).await?;
         let outcome = volume.write(offset, data.freeze(), command.is_fua()).await;
         outcome.map_err(|error| status_of(error, Status::WRITE_FAULT))?;
         self.tally.writes.set(self.tally.writes.get() + 1);
@@ -226,8 +223,8 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
 
     /// A host with several paths may send a change again by another one: what comes later must take
     /// effect later then.
-    async fn in_order(&self, volume: &X::Volume) -> Result<(), Status> {
-        match self.terms.controller.is_shared() {
+    async fn in_order(&self, command: &Command, volume: &X::Volume) -> Result<(), Status> {
+        match nvm::CHANGES.contains(&command.opcode()) && self.terms.controller.is_shared() {
             true => volume.in_order().await.map_err(|why| status_of(why, Status::WRITE_FAULT)),
             false => Ok(()),
         }

@@ -48,6 +48,8 @@ pub mod nvm {
     pub const DATASET_MANAGEMENT: u8 = 0x09;
     /// Verify.
     pub const VERIFY: u8 = 0x0c;
+    /// Those of them that change blocks.
+    pub const CHANGES: [u8; 3] = [WRITE, WRITE_ZEROES, DATASET_MANAGEMENT];
 }
 
 /// Fabrics commands, on every queue; what they are is in [`Command::fabrics_type`].

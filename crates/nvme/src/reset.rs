@@ -68,6 +68,13 @@ pub struct Entry {
     pub progress: Progress,
 }
 
+impl Entry {
+    /// Whether it is of this controller.
+    pub fn is_of(&self, instance: Instance) -> bool {
+        self.controller == instance.controller && self.uniquifier == instance.uniquifier
+    }
+}
+
 /// Bytes of the page's head, and of an entry.
 const ENTRY: usize = 8;
 

@@ -126,9 +126,14 @@ impl Status {
         Self(self.0 & !DO_NOT_RETRY)
     }
 
+    /// Whether it is that one, whether or not trying again would help.
+    pub const fn is(self, other: Self) -> bool {
+        self.0 & 0x7ff == other.0 & 0x7ff
+    }
+
     /// Whether the command did what it should.
     pub const fn is_success(self) -> bool {
-        self.0 & 0x7ff == 0
+        self.is(Self::SUCCESS)
     }
 
     /// Whether trying again would not help.
@@ -193,7 +198,7 @@ const GENERIC_SET_WORDS: [&str; 10] = [
 ];
 
 /// Names of statuses of some commands, from 00h (Base, figure 97).
-const COMMAND_WORDS: [&str; 0x42] = [
+const COMMAND_WORDS: [&str; 0x2e] = [
     "Completion Queue Invalid",
     "Invalid Queue Identifier",
     "Invalid Queue Size",
@@ -240,23 +245,10 @@ const COMMAND_WORDS: [&str; 0x42] = [
     "I/O Command Set Combination Rejected",
     "Invalid I/O Command Set",
     "Identifier Unavailable",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
+];
+
+/// The same from 3fh (Base 2.3, figure 103).
+const RESET_WORDS: [&str; 3] = [
     "Cross-Controller Reset in Progress",
     "Cross-Controller Reset Log Page Full",
     "Cross-Controller Reset Limit Exceeded",
@@ -326,6 +318,7 @@ impl Status {
             (7, _) | (_, 0xc0..) => Some(&"Vendor Specific"),
             (0, ..0x80) => GENERIC_WORDS.get(code),
             (0, _) => GENERIC_SET_WORDS.get(set),
+            (1, 0x3f..0x80) => RESET_WORDS.get(code - 0x3f),
             (1, ..0x80) => COMMAND_WORDS.get(code),
             (1, _) => COMMAND_SET_WORDS.get(set),
             (2, _) => MEDIA_WORDS.get(set),

@@ -98,11 +98,11 @@ impl DriveState {
 
     /// A request comes `now`, by the drive's own port if it has one; when it is done.
     pub fn admit(&self, now: Nanos, op: Op, offset: u64, bytes: u64) -> Nanos {
-        self.admit_by(self.port.as_deref(), now, op, (offset, bytes))
+        self.admit_by(None, now, op, (offset, bytes))
     }
 
-    /// A request for bytes at an offset comes `now`, by this port; when it is done. A drive in a
-    /// shelf may be reached by several.
+    /// A request for bytes at an offset comes `now`, by this port in place of the drive's own; when
+    /// it is done. A drive in a shelf may be reached by several.
     pub fn admit_by(
         &self,
         port: Option<&Port>,
@@ -116,7 +116,7 @@ impl DriveState {
             Op::Other => (self.writes.of(0), self.latency[1]),
         };
         let served = self.busy.serve(now, self.overlapped(op, picos));
-        let port = port.map(|port| port.serve(now, op, bytes));
+        let port = port.or(self.port.as_deref()).map(|port| port.serve(now, op, bytes));
         served.max(port.unwrap_or_default()).after(latency)
     }
 

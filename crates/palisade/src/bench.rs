@@ -257,7 +257,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(fine).ok_or_else(|| "use 0.001 to 3600 seconds".to_owned())
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     units::parse_size(text).ok_or_else(|| "use a size like 64K, 10G or 1.5T".to_owned())
 }
 

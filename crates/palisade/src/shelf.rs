@@ -5,9 +5,10 @@
 //! done, or ended by SIGTERM; 1: failed; 2: what is asked for is not there, or can't be; 4: no
 //! shelf answers at the socket.
 
+use crate::bench::size;
 use crate::demo::child::Interrupt;
 use crate::output::{printable, table};
-use bench::Scale;
+use ::bench::Scale;
 use pace::Model;
 use serde_json::{Value, json};
 use shelf::plan::{Balance, Map};
@@ -170,10 +171,6 @@ enum Slow {
         #[arg(long)]
         ms: u64,
     },
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    units::parse_size(text).ok_or_else(|| "use a size like 128M or 1G".to_owned())
 }
 
 fn model(text: &str) -> Result<&'static Model, String> {

@@ -151,7 +151,7 @@ fn answer(rack: &Rack, stream: &UnixStream) -> std::io::Result<()> {
 /// Asks the shelf that answers on a socket; its answer, as JSON.
 ///
 /// # Errors
-/// Why it does not do it; `Ok(Err)` is never had: what the socket itself lacks is the outer error.
+/// That none answers there, or not in its words; within that, why the shelf does not do it.
 pub fn ask(path: &Path, ask: &Ask) -> std::io::Result<Result<serde_json::Value, ShelfError>> {
     let mut stream = UnixStream::connect(path)?;
     let line = serde_json::to_string(ask)?;

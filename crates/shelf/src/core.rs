@@ -6,6 +6,7 @@ use crate::gate::{Gate, Gates};
 use crate::namespace::Namespace;
 use crate::switches::Switches;
 use core::cell::{Cell, RefCell};
+use core::pin::pin;
 use drives::SharedDrive;
 use io::local::{Event, First, first_of};
 use io::{Env as _, Priority};
@@ -196,21 +197,24 @@ async fn accept(
         if door.is_closed.get() {
             return;
         }
-        let changed =
-            door.changed.wait_until(|| (door.is_closed.get() || is_silent()).then_some(()));
-        match first_of(listener.accept_fd(), changed).await {
-            First::One(Ok(fd)) => {
-                let next = shared.next.fetch_add(1, Ordering::Relaxed);
-                let core = CoreId(next % env.cores());
-                let serve = move |_: &Env| {
-                    if let Some(core) = here() {
-                        core.serve(fd, port);
-                    }
-                };
-                cores.run_on(core, Box::new(serve));
+        let changed = || (door.is_closed.get() || is_silent()).then_some(());
+        // One for all connections: each that is begun leaves a waker behind until it happens.
+        let mut changed = pin!(door.changed.wait_until(changed));
+        loop {
+            match first_of(listener.accept_fd(), changed.as_mut()).await {
+                First::One(Ok(fd)) => {
+                    let next = shared.next.fetch_add(1, Ordering::Relaxed);
+                    let core = CoreId(next % env.cores());
+                    let serve = move |_: &Env| {
+                        if let Some(core) = here() {
+                            core.serve(fd, port);
+                        }
+                    };
+                    cores.run_on(core, Box::new(serve));
+                }
+                First::One(Err(_)) => env.sleep(REST).await,
+                First::Other(()) => break,
             }
-            First::One(Err(_)) => env.sleep(REST).await,
-            First::Other(()) => {}
         }
     }
 }

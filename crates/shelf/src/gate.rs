@@ -12,8 +12,10 @@
 
 use crate::switches::Switches;
 use core::cell::{Cell, RefCell};
-use core::future::Future;
-use io::local::{Event, First, first_of};
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::{Poll, Waker};
+use io::local::Event;
 use io::{Closed, Transport};
 use runtime::{Socket, Stream};
 use std::io::IoSlice;
@@ -50,6 +52,7 @@ impl Gates {
             drive: Cell::new(None),
             is_closed: Cell::new(false),
             changed: Event::default(),
+            busy: Default::default(),
             socket: socket.clone(),
         });
         let mut all = self.all.borrow_mut();
@@ -81,6 +84,13 @@ impl Gates {
     }
 }
 
+/// A connection has one who reads and one who writes.
+#[derive(Clone, Copy)]
+enum Side {
+    Read,
+    Write,
+}
+
 struct State {
     port: usize,
     /// Whose subsystem was asked for, once one was.
@@ -88,17 +98,25 @@ struct State {
     /// The target has given it up.
     is_closed: Cell<bool>,
     changed: Event,
+    /// Who reads, and who writes.
+    busy: [Cell<Option<Waker>>; 2],
     socket: Socket,
 }
 
 impl State {
-    fn reset(&self) {
+    /// Nothing is read or written any more.
+    fn give_up(&self) {
         self.is_closed.set(true);
+        self.changed.notify();
+        self.busy.iter().filter_map(Cell::take).for_each(Waker::wake);
+    }
+
+    fn reset(&self) {
         // Not sent any more: the host hears of a reset, not of an end. A connection that is gone
         // already is as closed as it can be.
         let _ = self.socket.sends_nothing_late(Nanos::from_millis(1));
         let _ = self.socket.shutdown();
-        self.changed.notify();
+        self.give_up();
     }
 }
 
@@ -117,35 +135,40 @@ impl Gate {
             true => Some(Err(Closed)),
             false => (!self.gates.is_silent(state)).then_some(Ok(())),
         };
-        match is_open() {
-            Some(outcome) => outcome,
-            None => state.changed.wait_until(is_open).await,
-        }
+        state.changed.wait_until(is_open).await
     }
 
     /// What comes of it, unless the connection is given up before.
-    async fn unless_closed<R>(
+    async fn unless_closed(
         &self,
-        what: impl Future<Output = Result<R, Closed>>,
-    ) -> Result<R, Closed> {
-        let closed = self.state.changed.wait_until(|| self.state.is_closed.get().then_some(()));
-        match first_of(what, closed).await {
-            First::One(outcome) => outcome,
-            First::Other(()) => Err(Closed),
-        }
+        side: Side,
+        what: impl Future<Output = Result<(), Closed>>,
+    ) -> Result<(), Closed> {
+        let mut what = pin!(what);
+        poll_fn(|cx| {
+            let polled = what.as_mut().poll(cx);
+            if polled.is_pending() && self.state.is_closed.get() {
+                return Poll::Ready(Err(Closed));
+            }
+            // Not with all who wait for the gate, where each that is begun would leave a waker
+            // behind.
+            self.state.busy[side as usize].set(Some(cx.waker().clone()));
+            polled
+        })
+        .await
     }
 }
 
 impl Transport for Gate {
     async fn read_exact(&self, into: &mut [u8]) -> Result<(), Closed> {
         self.open().await?;
-        self.unless_closed(self.stream.read_exact(into)).await?;
+        self.unless_closed(Side::Read, self.stream.read_exact(into)).await?;
         self.open().await
     }
 
     async fn write_all(&self, parts: &mut [IoSlice<'_>]) -> Result<(), Closed> {
         self.open().await?;
-        self.unless_closed(self.stream.write_all(parts)).await
+        self.unless_closed(Side::Write, self.stream.write_all(parts)).await
     }
 
     fn finish(&self) {
@@ -159,11 +182,10 @@ impl Transport for Gate {
     }
 
     fn close(&self) {
-        self.state.is_closed.set(true);
         if !self.gates.is_silent(&self.state) {
             self.stream.close();
         }
-        self.state.changed.notify();
+        self.state.give_up();
     }
 }
 
@@ -181,9 +203,11 @@ impl Drop for Gate {
 mod tests {
     use super::*;
     use crate::core::Env;
-    use io::local::yield_now;
+    use core::task::Context;
+    use io::local::{First, first_of, yield_now};
     use std::io::{ErrorKind, Read as _, Write as _};
     use std::os::unix::net::UnixStream;
+    use std::task::Wake;
 
     struct Rig {
         switches: Arc<Switches>,
@@ -257,6 +281,36 @@ mod tests {
             rig.switches.silence_drive(0, true);
             rig.host.write_all(b"3").expect("sent");
             assert!(waits(read(&rig.gate)).await);
+        });
+    }
+
+    struct Counted;
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// A connection may live for years, and reads all the time.
+    #[test]
+    fn reads_leave_nothing_behind() {
+        runtime::run_single(async |env: Env| {
+            let rig = Rig::new(&env);
+            let counted = Arc::new(Counted);
+            let waker = Waker::from(counted.clone());
+            let held_after = |reads: usize| {
+                for _ in 0..reads {
+                    let once = async {
+                        yield_now().await;
+                        Ok(())
+                    };
+                    let mut reading = pin!(rig.gate.unless_closed(Side::Read, once));
+                    let mut cx = Context::from_waker(&waker);
+                    assert!(reading.as_mut().poll(&mut cx).is_pending());
+                    assert!(reading.as_mut().poll(&mut cx).is_ready());
+                }
+                Arc::strong_count(&counted)
+            };
+            assert_eq!(held_after(1), held_after(100));
         });
     }
 

@@ -5,7 +5,7 @@
 
 use crate::error::ShelfError;
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::str::FromStr;
 use nvme::log::Access;
 use nvme::nqn::Nqn;
@@ -130,6 +130,25 @@ pub struct Plan {
 pub const BLOCK_BYTES: u32 = 4096;
 
 impl Plan {
+    /// A small one in memory, on any ports of this machine: to be changed by who tries something.
+    pub fn small(ports: usize, drives: usize) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            advertise: None,
+            ports,
+            drives,
+            namespaces: 2,
+            drive_bytes: 8 << 20,
+            folder: None,
+            serial: "S1".to_owned(),
+            map: Map::Pairs,
+            balance: Balance::Symmetric,
+            resets: true,
+            model: None,
+            cores: 1,
+        }
+    }
+
     /// Whether it can be.
     ///
     /// # Errors
@@ -277,25 +296,6 @@ impl Plan {
 }
 
 #[cfg(test)]
-pub(crate) fn plan(ports: usize, drives: usize) -> Plan {
-    Plan {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        advertise: None,
-        ports,
-        drives,
-        namespaces: 2,
-        drive_bytes: 8 << 20,
-        folder: None,
-        serial: "S1".to_owned(),
-        map: Map::Pairs,
-        balance: Balance::Symmetric,
-        resets: true,
-        model: None,
-        cores: 1,
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -304,7 +304,7 @@ mod tests {
         let names = |plan: &Plan, ports: Vec<usize>| -> Vec<String> {
             ports.into_iter().map(|port| plan.port_name(port).to_string()).collect()
         };
-        let six = plan(6, 24);
+        let six = Plan::small(6, 24);
         assert_eq!(names(&six, (0..6).collect()), ["A1", "A2", "A3", "B1", "B2", "B3"]);
         for (drive, at) in [(0, ["A1", "B1"]), (7, ["A1", "B1"]), (8, ["A2", "B2"])] {
             assert_eq!(names(&six, six.ports_of(drive)), at);
@@ -312,21 +312,21 @@ mod tests {
         assert_eq!(names(&six, six.ports_of(23)), ["A3", "B3"]);
         let any = Plan { map: Map::Any, ..six };
         assert_eq!(any.ports_of(23).len(), 6);
-        let odd = plan(3, 2);
+        let odd = Plan::small(3, 2);
         assert_eq!(names(&odd, odd.ports_of(0)), ["A1", "B1"]);
         assert_eq!(names(&odd, odd.ports_of(1)), ["A2"]);
-        assert_eq!(names(&plan(1, 5), plan(1, 5).ports_of(4)), ["A1"]);
+        assert_eq!(names(&Plan::small(1, 5), Plan::small(1, 5).ports_of(4)), ["A1"]);
     }
 
     #[test]
     fn every_drive_is_reached_and_no_two_namespaces_are_one() {
         for ports in 1..=PORTS {
             for drives in [1, 2, 5, 24, DRIVES] {
-                let plan = plan(ports, drives);
+                let plan = Plan::small(ports, drives);
                 assert!((0..drives).all(|drive| !plan.ports_of(drive).is_empty()), "{ports}");
             }
         }
-        let plan = plan(6, 24);
+        let plan = Plan::small(6, 24);
         let ids = (0..24).flat_map(|drive| [1, 2].map(|nsid| plan.identifier(drive, nsid)));
         let all: std::collections::BTreeSet<_> = ids.collect();
         assert_eq!(all.len(), 48);
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn drives_are_at_home_on_a_module_or_on_both() {
-        let even = plan(2, 4);
+        let even = Plan::small(2, 4);
         let odd = Plan { balance: Balance::Asymmetric, ..even.clone() };
         let access = |plan: &Plan, drive| [0, 1].map(|port| plan.access(port, Plan::group(drive)));
         assert_eq!(access(&even, 1), [Access::Optimized; 2]);
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_told_with_what_is() {
-        let plan = plan(4, 8);
+        let plan = Plan::small(4, 8);
         let part = |words: &[&str]| plan.part(words[0], words.get(1).copied());
         assert_eq!(part(&["drive", "8"]).unwrap(), Part::Drive(7));
         assert_eq!(part(&["port", "b2"]).unwrap(), Part::Port(3));
@@ -368,9 +368,9 @@ mod tests {
 
     #[test]
     fn a_plan_that_can_not_be_is_refused() {
-        assert!(plan(6, 24).check().is_ok());
+        assert!(Plan::small(6, 24).check().is_ok());
         let wrong = |change: fn(&mut Plan), told: &str| {
-            let mut plan = plan(6, 24);
+            let mut plan = Plan::small(6, 24);
             change(&mut plan);
             let error = plan.check().unwrap_err().to_string();
             assert!(error.contains(told), "{error}");

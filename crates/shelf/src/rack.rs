@@ -315,12 +315,8 @@ impl Rack {
                 }
             }
             Ask::Show => {
-                let mut shown = self.lock().shown(&self.hosts());
-                let ports = shown.ioms.iter_mut().flat_map(|module| &mut module.ports);
-                for (port, held) in ports.zip(&self.ports) {
-                    port.address = held.address.to_string();
-                }
-                return Ok(Answer::Shown(shown));
+                let (hosts, address_of) = (self.hosts(), |port: usize| self.ports[port].address);
+                return Ok(Answer::Shown(self.lock().shown(&hosts, address_of)));
             }
         }
         Ok(Answer::Done {})

@@ -112,11 +112,10 @@ pub(crate) fn set(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::plan;
 
     #[test]
     fn a_reading_is_judged_by_what_its_part_stands() {
-        let mut sensors = all(&plan(6, 24));
+        let mut sensors = all(&Plan::small(6, 24));
         assert_eq!(sensors.len(), 24 + 2 + 4 + 2);
         assert!(sensors.iter().all(|sensor| sensor.state() == Reading::Ok));
         let mut state = |name: &str, value: &str| {

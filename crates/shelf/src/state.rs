@@ -7,6 +7,7 @@
 use crate::error::ShelfError;
 use crate::plan::{Module, Part, Plan};
 use crate::sensors::{self, Sensor, ShownSensor};
+use core::net::SocketAddr;
 use nvme::log::Access;
 use nvme_target::Group;
 use serde::{Deserialize, Serialize};
@@ -134,11 +135,11 @@ impl State {
     }
 
     /// All of it.
-    pub fn shown(&self, hosts: &Hosts) -> Shown {
+    pub fn shown(&self, hosts: &Hosts, address_of: impl Fn(usize) -> SocketAddr) -> Shown {
         let plan = &self.plan;
-        let port = |port: usize, address: &str| ShownPort {
+        let port = |port: usize| ShownPort {
             name: plan.port_name(port).to_string(),
-            address: address.to_owned(),
+            address: address_of(port).to_string(),
             state: word(self.port(port)),
             mbps: self.links[port].mbps,
             mtu: self.links[port].mtu,
@@ -149,7 +150,7 @@ impl State {
             ShownModule {
                 name: module.to_string(),
                 state: word(self.module(module)),
-                ports: own.map(|number| port(number, "")).collect(),
+                ports: own.map(port).collect(),
             }
         };
         let drive = |drive: usize| ShownDrive {
@@ -275,11 +276,10 @@ pub struct ShownNamespace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::plan;
 
     #[test]
     fn a_port_is_what_it_and_what_it_is_in_come_to() {
-        let mut state = State::new(&plan(4, 8));
+        let mut state = State::new(&Plan::small(4, 8));
         let ports = |state: &State| [0, 1, 2, 3].map(|port| state.port(port));
         let (silent, reset) = (Some(Pull::Silent), Some(Pull::Reset));
         assert_eq!(ports(&state), [None; 4]);
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_shown() {
-        let mut state = State::new(&plan(2, 2));
+        let mut state = State::new(&Plan::small(2, 2));
         state.say("port.B1.mtu", "1500").unwrap();
         state.say("port.b1.mbps", "25000").unwrap();
         state.say("fan.2", "absent").unwrap();
@@ -307,7 +307,7 @@ mod tests {
             by_port: [(1, vec!["h".to_owned()])].into(),
             by_drive: [(1, vec!["h".to_owned()])].into(),
         };
-        let shown = state.shown(&hosts);
+        let shown = state.shown(&hosts, |_| Plan::small(2, 2).listen);
         let b1 = &shown.ioms[1].ports[0];
         assert_eq!((b1.name.as_str(), b1.mtu, b1.mbps, b1.hosts.len()), ("B1", 1500, 25_000, 1));
         assert_eq!([0, 1].map(|at| shown.drives[at].state), ["reset", "slow"]);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn how_ports_come_to_drives_is_said_for_both_groups_or_for_one() {
-        let mut state = State::new(&plan(2, 2));
+        let mut state = State::new(&Plan::small(2, 2));
         let both = state.say("port.A1.ana", "change").unwrap();
         assert_eq!(
             both.iter().map(|own| (own.0, own.2)).collect::<Vec<_>>(),

@@ -5,33 +5,15 @@ use drives::remote::host::{HostIdentity, PathState, Settings};
 use drives::remote::{Fabric, Place};
 use io::{Buf, DriveError, Pool};
 use nvme::nqn::Nqn;
-use palisade_shelf::plan::{Balance, Map};
+use palisade_shelf::plan::Balance;
 use palisade_shelf::{Answer, Ask, Control, Plan, Pull, Shelf, ShelfError, Shown, ask};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use units::Nanos;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const HOST: &str = "nqn.2026-11.example:host";
-
-fn plan(ports: usize, drives: usize) -> Plan {
-    Plan {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        advertise: None,
-        ports,
-        drives,
-        namespaces: 2,
-        drive_bytes: 8 << 20,
-        folder: None,
-        serial: "S1".to_owned(),
-        map: Map::Pairs,
-        balance: Balance::Symmetric,
-        resets: true,
-        model: None,
-        cores: 1,
-    }
-}
 
 /// A host that notices soon.
 fn fabric() -> Fabric {
@@ -103,11 +85,11 @@ fn states(fabric: &Fabric) -> Vec<PathState> {
 
 #[test]
 fn what_a_shelf_has_is_discovered_at_each_port_and_is_the_same_by_each() {
-    let (shelf, fabric) = (Shelf::start(&plan(6, 24)).expect("it starts"), fabric());
+    let (shelf, fabric) = (Shelf::start(&Plan::small(6, 24)).expect("it starts"), fabric());
     let (_, places) = fabric.discover(&place(&shelf, "A1")).expect("told");
     // Drives 1 to 8 at A1 and B1, and so on.
     assert_eq!(places.len(), 48);
-    let own = plan(6, 24).subsystem(8);
+    let own = Plan::small(6, 24).subsystem(8);
     let at: Vec<String> =
         places.iter().filter(|own_| own_.subsystem == own).map(|p| p.service.clone()).collect();
     let wanted = ["A2", "B2"].map(|port| place(&shelf, port).port.to_string());
@@ -129,15 +111,15 @@ fn what_a_shelf_has_is_discovered_at_each_port_and_is_the_same_by_each() {
     assert_eq!(with, ["A2", "B2"]);
     let own = &shown.drives[8];
     assert_eq!((own.slot, own.hosts.as_slice()), (9, &[HOST.to_owned()][..]));
-    assert_eq!(own.namespaces[1].uuid, plan(6, 24).identifier(8, 2).to_string());
+    assert_eq!(own.namespaces[1].uuid, Plan::small(6, 24).identifier(8, 2).to_string());
     assert_eq!(own.serial, fabric.status()[0].serial, "as its controllers say it");
 }
 
 /// One port falls silent, is reset, goes with its module: the other carries on each time.
 #[test]
 fn a_port_that_goes_is_noticed_by_who_looks_only() {
-    let (shelf, fabric) = (Shelf::start(&plan(2, 1)).expect("it starts"), fabric());
-    let name = plan(2, 1).subsystem(0);
+    let (shelf, fabric) = (Shelf::start(&Plan::small(2, 1)).expect("it starts"), fabric());
+    let name = Plan::small(2, 1).subsystem(0);
     for port in ["A1", "B1"] {
         fabric.connect(&place(&shelf, port), &name).expect("connected");
     }
@@ -169,8 +151,8 @@ fn a_port_that_goes_is_noticed_by_who_looks_only() {
 /// A drive that is pulled out is found at no port, and comes back as it was.
 #[test]
 fn a_drive_that_goes_comes_back_with_what_it_had() {
-    let (shelf, fabric) = (Shelf::start(&plan(2, 2)).expect("it starts"), fabric());
-    let names = [0, 1].map(|drive| plan(2, 2).subsystem(drive));
+    let (shelf, fabric) = (Shelf::start(&Plan::small(2, 2)).expect("it starts"), fabric());
+    let names = [0, 1].map(|drive| Plan::small(2, 2).subsystem(drive));
     let drives = names.each_ref().map(|name| {
         fabric.connect(&place(&shelf, "A1"), name).expect("connected");
         fabric.open(name, 1).expect("a drive")
@@ -191,7 +173,7 @@ fn a_drive_that_goes_comes_back_with_what_it_had() {
 
 #[test]
 fn a_port_that_is_pulled_out_keeps_its_number() {
-    let shelf = Shelf::start(&plan(2, 1)).expect("it starts");
+    let shelf = Shelf::start(&Plan::small(2, 1)).expect("it starts");
     let address = shelf.ports()[1].1;
     pull(&shelf, "port", "B1", Pull::Reset);
     assert!(TcpStream::connect(address).is_err(), "it does not listen");
@@ -205,7 +187,7 @@ fn a_port_that_is_pulled_out_keeps_its_number() {
 #[test]
 fn access_is_asymmetric_if_so_wanted_and_as_it_is_set() {
     use nvme::log::Access::{Inaccessible, NonOptimized, Optimized};
-    let plan = Plan { balance: Balance::Asymmetric, ..plan(2, 2) };
+    let plan = Plan { balance: Balance::Asymmetric, ..Plan::small(2, 2) };
     let (shelf, fabric) = (Shelf::start(&plan).expect("it starts"), fabric());
     let name = plan.subsystem(1);
     for port in ["A1", "B1"] {
@@ -232,8 +214,8 @@ fn access_is_asymmetric_if_so_wanted_and_as_it_is_set() {
 
 #[test]
 fn a_slow_drive_takes_that_longer() {
-    let (shelf, fabric) = (Shelf::start(&plan(1, 2)).expect("it starts"), fabric());
-    let name = plan(1, 2).subsystem(0);
+    let (shelf, fabric) = (Shelf::start(&Plan::small(1, 2)).expect("it starts"), fabric());
+    let name = Plan::small(1, 2).subsystem(0);
     fabric.connect(&place(&shelf, "A1"), &name).expect("connected");
     let drive = fabric.open(&name, 1).expect("a drive");
     shelf.ask(&Ask::Slow { drive: "1".to_owned(), ms: 50 }).expect("set");
@@ -248,7 +230,7 @@ fn a_slow_drive_takes_that_longer() {
 #[test]
 fn drives_in_files_are_the_same_in_the_next_shelf() {
     let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { folder: Some(folder.path().to_owned()), ..plan(1, 1) };
+    let plan = Plan { folder: Some(folder.path().to_owned()), ..Plan::small(1, 1) };
     let name = plan.subsystem(0);
     for turn in 0..2 {
         let (shelf, fabric) = (Shelf::start(&plan).expect("it starts"), fabric());
@@ -267,7 +249,7 @@ fn drives_in_files_are_the_same_in_the_next_shelf() {
 #[test]
 fn a_paced_shelf_takes_the_time_of_its_model() {
     let model = pace::by_name("sn840").map(|model| (model, 20.0));
-    let plan = Plan { model, ..plan(2, 1) };
+    let plan = Plan { model, ..Plan::small(2, 1) };
     let (shelf, fabric) = (Shelf::start(&plan).expect("it starts"), fabric());
     let name = plan.subsystem(0);
     fabric.connect(&place(&shelf, "A1"), &name).expect("connected");
@@ -283,7 +265,7 @@ fn a_paced_shelf_takes_the_time_of_its_model() {
 fn a_shelf_is_asked_over_its_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("shelf.sock");
-    let shelf = Shelf::start(&plan(2, 2)).expect("it starts");
+    let shelf = Shelf::start(&Plan::small(2, 2)).expect("it starts");
     let control = Control::start(&shelf, &path).expect("it answers");
     let other = Control::start(&shelf, &path).map(drop).expect_err("one is there");
     assert!(other.to_string().contains("another --control"), "{other}");

@@ -10,7 +10,7 @@ use nvme::reset;
 use nvme::status::Status;
 use std::sync::atomic::Ordering;
 
-/// Commands of namespaces, and those of them that change blocks.
+/// Commands of namespaces.
 const IO: [u8; 7] = [
     nvm::FLUSH,
     nvm::WRITE,
@@ -20,7 +20,6 @@ const IO: [u8; 7] = [
     nvm::DATASET_MANAGEMENT,
     nvm::VERIFY,
 ];
-const WRITES: [u8; 3] = [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT];
 
 /// Pages of controllers with namespaces.
 const PAGES: [u8; 8] = [
@@ -60,7 +59,7 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             page::FIRMWARE => {
                 wanted.part(&log::firmware(&self.server.target.product.version), into)
             }
-            page::EFFECTS => wanted.part(&log::effects(&ADMIN, &IO, &WRITES), into),
+            page::EFFECTS => wanted.part(&log::effects(&ADMIN, &IO, &nvm::CHANGES), into),
             page::CHANGED_NAMESPACES => self.changed_namespaces(&wanted, into),
             page::ANA => {
                 let (changes, mut groups) = self.server.target.groups(&self.terms.controller);
