@@ -406,6 +406,12 @@ impl Exports {
         self.close(export).await;
     }
 
+    /// The same of an array that runs; `why` it is not served.
+    pub async fn suspend_as(&mut self, export: &str, why: &str) {
+        self.suspend(export).await;
+        self.standing.how().problems.insert(export.to_owned(), why.to_owned());
+    }
+
     /// An export that was suspended is known as one that may come, or does not come back.
     pub fn forget(&self, export: &str) {
         self.data.target().forget(export);

@@ -238,10 +238,16 @@ impl Fabrics {
         fabric.disconnect(&subsystem, place.as_ref()).map_err(|error| told(&error))
     }
 
+    /// What tells the drive that has this one name from others, and the serial number of its
+    /// subsystem; as long as a path leads there.
+    pub fn identity(&self, path: &Path) -> Option<(String, String)> {
+        let Name { subsystem, namespace, .. } = Name::of(path)?.ok()?;
+        self.running()?.identity(&subsystem?, namespace?)
+    }
+
     /// What is known of the drive that has this one name, as long as a path leads there.
     pub fn plate(&self, path: &Path) -> Option<Nameplate> {
-        let Name { subsystem, namespace, .. } = Name::of(path)?.ok()?;
-        let (wwid, serial) = self.running()?.identity(&subsystem?, namespace?)?;
+        let (wwid, serial) = self.identity(path)?;
         let serial = Some(serial).filter(|serial| !serial.is_empty());
         Some(Nameplate { wwid: Some(wwid), serial, ..Nameplate::default() })
     }
@@ -263,6 +269,11 @@ impl Fabrics {
             _ => Err(OpenError::NotADrive { path: path.to_owned() }),
         }
     }
+}
+
+/// Whether a path is the name of a drive behind a fabric.
+pub fn is_behind(path: &str) -> bool {
+    is_remote(Path::new(path))
 }
 
 /// Keeps who this host is.

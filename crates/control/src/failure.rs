@@ -56,6 +56,7 @@ pub fn told(error: &ManageError) -> Error {
         E::WouldLose(slot) => new(&say::WOULD_LOSE_DATA, &[slot]),
         E::WouldShrink(bytes) => new(&say::SHRINK_LOSES, &[bytes]),
         E::LeftBehind(slot) => new(&say::DRIVE_NEEDED, &[slot]),
+        E::NotAsItWent { path, slot } => new(&say::DRIVE_NOT_AS_IT_WENT, &[path, slot]),
         E::TooSmall { path, has, needs } => {
             new(&say::DRIVE_TOO_SMALL, &[path, has, needs, &format_size(*needs)])
         }

@@ -33,6 +33,7 @@ fn samples() -> Vec<ManageError> {
         E::WouldLose(Slot(1)),
         E::WouldShrink(4096),
         E::LeftBehind(Slot(2)),
+        E::NotAsItWent { path: text("/dev/x"), slot: Slot(2) },
         E::TooSmall { path: text("/dev/x"), has: 5, needs: 1 << 20 },
         E::BlockSize { path: text("/dev/x"), drive: 4096, array: 512 },
         E::Cancelled(text("a")),

@@ -18,8 +18,10 @@
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant. [`around`]: what is around them.
-//! - `plugging` and `plugs`: drives that are pulled out and plugged in. `attending` and `wellness`:
-//!   how they are as devices; [`asking`]: what NVMe drives tell of themselves.
+//! - `seats`: drives in the slots of arrays. `plugging` and `plugs`: drives that are pulled out and
+//!   plugged in. `returning` and `returns`: drives behind a fabric that are reached again.
+//!   `attending` and `wellness`: how they are as devices; [`asking`]: what NVMe drives tell of
+//!   themselves.
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
@@ -105,7 +107,10 @@ mod reach;
 mod reload;
 mod renewal;
 mod reply;
+mod returning;
+mod returns;
 mod room;
+mod seats;
 mod served;
 pub mod server;
 mod slow;

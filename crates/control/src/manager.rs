@@ -11,7 +11,7 @@ use crate::accounts::Accounts;
 use crate::alerts::Alerts;
 use crate::asking::{self, Asking, News};
 use crate::audit::Audit;
-use crate::claims::{Lookups, Taken, not_open, paths_of};
+use crate::claims::{Lookups, Taken, paths_of};
 use crate::config::Described;
 use crate::confirm::Confirm;
 use crate::convert;
@@ -31,6 +31,7 @@ use crate::names;
 use crate::next::{self, Idle, Refused};
 use crate::plan::{Looked, Planned, Seen, new_array, planned};
 use crate::plugs::{Absent, Plugs};
+use crate::returns::Returns;
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
@@ -50,7 +51,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use tokio::sync::{Notify, watch};
-use units::{Slot, Uuid};
+use units::Uuid;
 
 /// Why an array could not be started, and which drives of it were there.
 #[derive(Clone)]
@@ -72,6 +73,8 @@ pub struct Manager {
     pub(crate) sysfs: PathBuf,
     /// Drives that are pulled out and plugged in.
     pub(crate) plugs: Plugs,
+    /// Drives behind a fabric that are out, and arrays that wait for them.
+    pub(crate) returns: Returns,
     /// Drives as devices.
     pub(crate) wellness: Wellness,
     /// Drives are to be described anew.
@@ -148,6 +151,7 @@ impl Manager {
             inventory: Mutex::default(),
             sysfs: drives::sysfs::ROOT.into(),
             plugs: Plugs::default(),
+            returns: Returns::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
             patterns: Mutex::new(patterns),
@@ -285,6 +289,12 @@ impl Manager {
         lock(&self.problems)
     }
 
+    /// Whether an array that does not run was refused with the drives that are there.
+    pub(crate) fn is_refused(&self, uuid: Uuid) -> bool {
+        let paths = self.inventory().paths_of(uuid);
+        self.problems().get(&uuid).is_some_and(|known| known.paths == paths)
+    }
+
     /// All running arrays.
     pub(crate) async fn running(&self) -> Result<Vec<ArrayStatus>, Error> {
         self.data.ask(Request::Status).await
@@ -381,6 +391,8 @@ impl Manager {
                 .map(|((array, slot), path)| ((array.to_string(), slot), path))
                 .collect(),
             absent: self.plugs.absent(running).into_iter().map(gone).collect(),
+            gone: self.returns.gone().into_iter().map(|(a, slot)| (a.to_string(), slot)).collect(),
+            waiting: self.returns.waiting().iter().map(Uuid::to_string).collect(),
             refused: problems.into_iter().map(refused).collect(),
             in_hand: self.in_hand().iter().map(Uuid::to_string).collect(),
         }
@@ -403,6 +415,15 @@ impl Manager {
             arrays.extend(found.iter().map(|(uuid, record)| {
                 let problem = problems.get(uuid).map(|known| known.why.error.clone());
                 convert::found(record, &inventory, problem)
+            }));
+            // What is about to start again may not be found yet.
+            let is_listed = |own: &ArrayStatus| {
+                found.contains_key(&own.uuid) || running.iter().any(|other| other.uuid == own.uuid)
+            };
+            let starting = self.returns.stopped().into_iter().filter(|own| !is_listed(own));
+            arrays.extend(starting.map(|status| view::Array {
+                state: view::ArrayState::Stopped,
+                ..convert::array(&status, &inventory, standing)
             }));
             arrays
         };
@@ -597,7 +618,7 @@ impl Manager {
         Ok(())
     }
 
-    async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {
+    pub(crate) async fn stop_running(&self, status: &ArrayStatus) -> Result<(), Error> {
         let _leaving = self.events.leaving(&status.uuid.to_string());
         self.end_exports(status).await;
         let outcome = self.ask_of(status, Request::Stop).await;
@@ -689,37 +710,6 @@ impl Manager {
         let slots = array.slots.iter();
         let left = slots.filter(|s| !is_erased(&s.serial) && !readable(&s.serial));
         left.map(|s| format!("slot {} (serial {})", s.slot, s.serial)).collect()
-    }
-
-    /// Takes a drive out of service.
-    pub(crate) async fn fail_drive(&self, uuid: &str, drive: &str) -> Result<view::Array, Error> {
-        let array = self.running_array(uuid).await?;
-        let known = self.inventory().at(drive).map(|known| known.path.clone());
-        let drive = known.unwrap_or_else(|| drive.to_owned());
-        let ask = |uuid, reply| Request::Fail(uuid, vec![drive], reply);
-        let status = self.ask_of(&array, ask).await?;
-        Ok(self.describe(&status).await)
-    }
-
-    /// Puts another drive in a slot.
-    pub(crate) async fn replace_drive(
-        &self,
-        uuid: &str,
-        request: &view::ReplaceDrive,
-    ) -> Result<view::Array, Error> {
-        let array = self.running_array(uuid).await?;
-        let with = [request.with.clone()];
-        let (own, check) = (Some(array.uuid), |_: &[Taken]| Ok(()));
-        let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
-        let paths = paths_of(&taken);
-        let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(not_open(&request.with.path));
-        };
-        let slot = Slot(request.slot);
-        let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
-        let outcome = self.ask_of(&array, ask).await;
-        self.let_go(&paths).await;
-        Ok(self.describe(&outcome?).await)
     }
 
     /// Has a job's task wait, go on or end.

@@ -20,6 +20,10 @@ pub struct Idle {
     pub returned: BTreeMap<(String, u16), String>,
     /// Drives that are gone and not failed for that.
     pub absent: Vec<Gone>,
+    /// Slots to whose drives no path leads, and that come back by themselves.
+    pub gone: BTreeSet<(String, u16)>,
+    /// Arrays that wait for such drives, and start by themselves.
+    pub waiting: BTreeSet<String>,
     /// Why they were not started.
     pub refused: BTreeMap<String, Refused>,
     /// Those that a person has started, made or stopped.
@@ -138,7 +142,9 @@ fn gpu(status: &view::Status) -> Option<Next> {
 }
 
 fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<Next> {
+    let waits = idle.waiting.contains(&array.uuid);
     let mut all: Vec<Next> = match array.state {
+        ArrayState::Stopped | ArrayState::Failed if waits => vec![waiting(array)],
         ArrayState::Stopped => stopped(array, name, status.ready, idle).into_iter().collect(),
         ArrayState::Failed => vec![failed(array, name)],
         ArrayState::Degraded => {
@@ -155,12 +161,24 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
         ));
     }
     all.extend(unreadable(array, name));
-    all.extend(array.exports.iter().filter_map(|export| {
+    all.extend(array.exports.iter().filter(|_| !waits).filter_map(|export| {
         let problem = export.problem.as_ref()?;
         let what = format!("export {}: {problem}", export.id);
         Some(line(what, format!("show it with: palisade export show {}", export.id)))
     }));
     all
+}
+
+/// An array that waits for its drives.
+fn waiting(array: &Array) -> Next {
+    let out = [SlotState::Failed, SlotState::Missing].map(|state| slots(array, state)).concat();
+    let out = if out.is_empty() { "its drives".to_owned() } else { out.join(", ") };
+    line(
+        format!("array {} waits for {out}: no path leads there", array.name),
+        "check the network and the drives' targets (palisade drive paths); the array starts by \
+         itself once they are reached"
+            .to_owned(),
+    )
 }
 
 /// The slots in this state, in words.
@@ -254,6 +272,13 @@ fn degraded(array: &Array, name: &str, slot: &SlotInfo, idle: &Idle) -> Option<N
     let replace = format!("palisade array replace {name} --slot {number} --with {with}");
     let (what, action) = match slot.state {
         SlotState::InSync | SlotState::Rebuilding => return None,
+        _ if idle.gone.contains(&(array.uuid.clone(), number)) => (
+            format!("no path leads to drive {drive}"),
+            format!(
+                "check the network and the drive's target (palisade drive paths); it comes back by \
+                 itself, or is replaced with: {replace}"
+            ),
+        ),
         _ if back.is_some() => (
             format!("drive {drive} is out of service{reason}, and is back as {with}"),
             format!("use it again, and fill it with what it missed: {replace}"),
@@ -536,6 +561,24 @@ mod tests {
         assert_eq!(told(true, false).1, start);
         let (what, action) = told(true, true);
         assert!(what.contains("slot 1 (serial S1)") && action.ends_with(start), "{what}: {action}");
+    }
+
+    #[test]
+    fn what_comes_back_by_itself_is_told_so() {
+        let mut found = status(|array| lacks(array, SlotState::Failed));
+        let idle = Idle { gone: [("u".to_owned(), 1)].into(), ..Idle::default() };
+        let all = next(&found, &idle);
+        assert!(all[0].what.ends_with("slot 1: no path leads to drive /dev/d1"), "{all:?}");
+        assert!(all[0].action.contains("it comes back by itself"), "{all:?}");
+        found.arrays[0].state = ArrayState::Failed;
+        let idle = Idle { waiting: ["u".to_owned()].into(), ..idle };
+        for state in [ArrayState::Failed, ArrayState::Stopped] {
+            found.arrays[0].state = state;
+            let all = next(&found, &idle);
+            assert_eq!(all.len(), 1, "{all:?}");
+            assert!(all[0].what.starts_with("array data waits for slot 1 (serial S1)"), "{all:?}");
+            assert!(all[0].action.ends_with("starts by itself once they are reached"), "{all:?}");
+        }
     }
 
     #[test]

@@ -298,4 +298,4 @@ pub fn numbers(device: u64) -> (u32, u32) {
 
 #[cfg(test)]
 #[path = "plugs_tests.rs"]
-mod tests;
+pub(crate) mod tests;

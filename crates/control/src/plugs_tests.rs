@@ -176,7 +176,7 @@ fn a_drive_that_is_back_is_told_once() {
 }
 
 /// An array that uses the drives of these numbers, in the slots of their numbers.
-fn status(uuid: Uuid, numbers: &[u32]) -> ArrayStatus {
+pub(crate) fn status(uuid: Uuid, numbers: &[u32]) -> ArrayStatus {
     use engine::manage::command::{ArrayState, ErrorCounts, SlotStatus};
     let slot = |number: u32| SlotStatus {
         slot: units::Slot(number as u16),

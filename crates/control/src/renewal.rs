@@ -15,6 +15,7 @@
 
 use crate::convert;
 use crate::counters::Seen;
+use crate::fabrics::is_behind;
 use crate::manager::Manager;
 use crate::next;
 use crate::snapshot::{Told, now};
@@ -48,6 +49,9 @@ impl Manager {
         let is_current = told.catch_up(now);
         told.jobs.forget(now);
         let mut view = self.compose(&told, now);
+        if self.returns.concerns(&told.arrays, is_behind) {
+            self.returns.news.notify_one();
+        }
         let before = self.view();
         view.events = before.events.clone();
         let (alerts, told) = self.alerts().follow(&view, *self.ending.borrow());

@@ -152,6 +152,9 @@ impl Manager {
     /// Serves the recorded exports of an array that just started, wherever that can be now; names
     /// are looked up aside.
     pub(crate) async fn start_exports(&self, array: &ArrayStatus) {
+        if self.returns.is_waiting(array.uuid) {
+            return;
+        }
         let mut exports = self.exports.lock().await;
         for status in &array.exports {
             let (name, target) = (name(array, status), target(array, status));
@@ -177,9 +180,12 @@ impl Manager {
     }
 
     /// Serves an export that could not be served. An export whose array is about to stop is waiting
-    /// for nothing.
+    /// for nothing, and neither is one whose array waits for drives.
     async fn retry(&self, array: &ArrayStatus, status: &ExportStatus) -> Option<Result<(), Error>> {
         let mut exports = self.exports.lock().await;
+        if self.returns.is_waiting(array.uuid) {
+            return None;
+        }
         exports.problem(&convert::export_id(&array.name, status.id))?;
         let (name, target) = (name(array, status), target(array, status));
         Some(exports.add(&name, target, &status.address).await)
@@ -239,7 +245,10 @@ impl Manager {
         let waiting = running.iter().flat_map(|array| {
             array.exports.iter().filter(|e| waits(e.id, array)).map(|e| &e.address)
         });
-        exports.set_absent(all.chain(waiting));
+        // Of those that start again by themselves no record may be found meanwhile.
+        let stopped = self.returns.stopped();
+        let stopped = stopped.iter().flat_map(|array| &array.exports).map(|e| &e.address);
+        exports.set_absent(all.chain(waiting).chain(stopped));
     }
 }
 

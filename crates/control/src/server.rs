@@ -251,10 +251,12 @@ fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<
     [socket, tokio::spawn(manager.https().clone().keep(room, answer, accounts))]
 }
 
-/// Follows drives that are pulled out and plugged in, and how they are.
-fn attend(manager: &Arc<Manager>) -> [JoinHandle<()>; 2] {
+/// Follows drives that are pulled out and plugged in, those that no path leads to, and how they
+/// are.
+fn attend(manager: &Arc<Manager>) -> [JoinHandle<()>; 3] {
     let (plugged, well) = (manager.clone(), manager.clone());
     [
+        tokio::spawn(manager.clone().keep_returning()),
         tokio::spawn(async move { plugged.keep_plugged().await }),
         tokio::spawn(async move { well.keep_well().await }),
     ]

@@ -77,6 +77,7 @@ impl Manager {
         self.data.target().settle();
         self.renew().await;
         self.ready.store(true, Ordering::Release);
+        self.returns.news.notify_one();
         self.refresh();
         problems
     }
@@ -135,7 +136,7 @@ impl Manager {
     }
 
     /// The slots of an array that does not run whose drives count and are not there.
-    fn absent(&self, record: &ArrayRecord) -> Vec<view::SlotInfo> {
+    pub(crate) fn absent(&self, record: &ArrayRecord) -> Vec<view::SlotInfo> {
         let mut slots = convert::found(record, &self.inventory(), None).slots;
         slots.retain(|slot| slot.state == view::SlotState::Missing);
         slots

@@ -78,6 +78,8 @@ units::mutants! {
     ScratchReused = "scratch-reused": "data recovered for a degraded write is overwritten (row 23)";
     NewRowsNotZeroed = "new-rows-not-zeroed": "a volume's new rows show what was there (row 21)";
     CommitNoEpoch = "commit-no-epoch": "a failure is recorded in the old epoch (row 15)";
+    ReturnUnchecked = "return-unchecked": "what takes the place of a drive that is back is erased, \
+        whatever it holds";
     ReplaceInSync = "replace-in-sync": "a replaced drive begins as in sync (rows 6, 15)";
     ZeroSkipped = "zero-skipped": "a band is not zeroed before its first write (row 21)";
     ZeroNotFlushed = "zero-not-flushed": "a band's zeros are in caches when its page says that it \

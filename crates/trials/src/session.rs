@@ -38,6 +38,9 @@ enum Asked {
     Array(Option<&'static str>, Answer<ArrayStatus>),
     /// A drive into a slot.
     Replace(usize, usize, Answer<ArrayStatus>),
+    /// A drive that was never in a slot, as if it were back there: nobody said that it may be
+    /// written.
+    Refused(Answer<ArrayStatus>),
     /// Of a new volume, or one that changes from a size.
     Volume(String, Option<u64>, u64, Answer<VolumeStatus>),
     /// The end of a volume.
@@ -508,7 +511,13 @@ impl Floor {
                     drive.reappear();
                 }
                 let (drive, place) = (reference(drive, seat), Slot(slot as u16));
-                let answer = rig.send(|r| Request::Replace(name(), place, drive, r));
+                if seed & 4 == 0 {
+                    self.return_other(rig, place);
+                }
+                let answer = match seed & 2 {
+                    0 => rig.send(|r| Request::Replace(name(), place, drive, r)),
+                    _ => rig.send(|r| Request::Return(name(), place, drive, r)),
+                };
                 Asked::Replace(slot, seat, answer)
             }
             Admin::Scrub => {
@@ -541,6 +550,15 @@ impl Floor {
             },
         };
         self.asked.borrow_mut().push(asked);
+    }
+
+    /// Asks for a drive that was never there to be put back in a slot.
+    fn return_other(&self, rig: &Rig, slot: Slot) {
+        let spare = self.spare.get();
+        let Some(other) = self.drives.get(spare) else { return };
+        let other = reference(other, spare);
+        let answer = rig.send(|r| Request::Return(ARRAY.to_owned(), slot, other, r));
+        self.asked.borrow_mut().push(Asked::Refused(answer));
     }
 
     /// Asks for another size of the first volume, if what that takes away is free.
@@ -582,6 +600,10 @@ impl Floor {
                 }
                 false
             }
+            Asked::Refused(answer) => match answer.take() {
+                Some(Ok(_)) => panic!("a drive that was never here is taken for one that is back"),
+                other => other.is_none(),
+            },
             Asked::Replace(slot, spare, answer) => match answer.take() {
                 Some(Ok(_)) => {
                     let before = core::mem::replace(&mut self.seats.borrow_mut()[*slot], *spare);

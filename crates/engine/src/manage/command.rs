@@ -131,6 +131,9 @@ pub enum Request<S> {
     CanSpare(String, Vec<String>, Reply<bool>),
     /// Put another drive in a slot and rebuild it.
     Replace(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
+    /// Put the drive back in a slot that was there until it went, and give it what it missed. One
+    /// that is not as it was then is refused, and nothing of it is written.
+    Return(String, Slot, DriveRef<S>, Reply<ArrayStatus>),
     /// Compare all parity and copies with the data; with `true` repair them.
     Scrub(String, Repair, Reply<ArrayStatus>),
     /// Have a kind of task of an array wait, go on or end; with a number, if the task that has it
@@ -491,6 +494,14 @@ pub enum ManageError {
     /// A drive is gone that holds what no other can give; it must come back first.
     #[error("the drive in slot {0} is gone, and the array needs the data on it")]
     LeftBehind(Slot),
+    /// What should be the slot's drive, back as it went, is another, or was written since.
+    #[error("{path} is not the drive of slot {slot} as it was when it went")]
+    NotAsItWent {
+        /// The drive.
+        path: String,
+        /// The slot.
+        slot: Slot,
+    },
     /// A drive is too small for the array.
     #[error(
         "{path} is too small: it has {has} bytes, the array needs {needs} ({}) of each drive",

@@ -43,6 +43,7 @@ use crate::array::Array;
 use crate::array::message::ArrayId;
 use crate::core::Settings;
 use crate::limits::FEED_LOOK;
+use crate::mutants::{self, Mutant};
 use crate::region::message::ToKeeper;
 use crate::watch::quarantine::Quarantine;
 use crate::watch::{Opened, Watch, Watched};
@@ -267,6 +268,21 @@ impl<E: Host> Manager<E> {
         }
     }
 
+    /// Puts a drive in a slot; without an identity for a `new` one only the slot's own, as it went.
+    fn put_in(
+        &self,
+        name: &str,
+        (slot, drive): (Slot, DriveRef<E::Shared>),
+        new: Option<Uuid>,
+        reply: Reply<ArrayStatus>,
+    ) {
+        let me = self.clone();
+        self.on(name, reply, |array| async move {
+            let with = me.open(&drive)?;
+            array.replace(slot, (drive, with), new).await
+        });
+    }
+
     /// From now on news go to this feed; how all arrays are now. Ends what another one heard.
     fn feed(&self, feed: &Arc<Feed<Change>>) -> Vec<ArrayStatus> {
         let arrays = self.inner.arrays.borrow();
@@ -311,11 +327,11 @@ impl<E: Host> Manager<E> {
                 self.on(&name, reply, |a| async move { a.can_spare_all(&drives) });
             }
             Request::Replace(name, slot, drive, reply) => {
-                let uuid = self.uuid();
-                self.on(&name, reply, |a| async move {
-                    let with = me.open(&drive)?;
-                    a.replace(slot, (drive, with), uuid).await
-                });
+                self.put_in(&name, (slot, drive), Some(self.uuid()), reply);
+            }
+            Request::Return(name, slot, drive, reply) => {
+                let new = mutants::is(Mutant::ReturnUnchecked).then(|| self.uuid());
+                self.put_in(&name, (slot, drive), new, reply);
             }
             Request::Scrub(name, repair, reply) => {
                 self.on(&name, reply, |a| async move { a.start_scrub(repair).await });

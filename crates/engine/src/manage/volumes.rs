@@ -100,17 +100,20 @@ impl<E: Host> Managed<E> {
     /// filled; and given the region map. That waits for nobody but the drive, and no host waits for
     /// it; another replacement does, and whoever stops the array. Then changes are held, the drive
     /// gets the pages that changed meanwhile, and joins.
+    ///
+    /// `new` is the identity of a drive that was not here before; without one only a drive is taken
+    /// that was, and has not changed since.
     pub async fn replace(
         self: Rc<Self>,
         slot: Slot,
         (reference, mut drive): (DriveRef<E::Shared>, Watched<E>),
-        uuid: Uuid,
+        new: Option<Uuid>,
     ) -> Result<ArrayStatus, ManageError> {
         self.replacing.acquire(1).await;
         let path = reference.path.clone();
         let mut result = self.may_replace(slot, &reference, &drive);
         if result.is_ok() {
-            result = self.replace_checked(slot, (reference, drive.clone()), uuid).await;
+            result = self.replace_checked(slot, (reference, drive.clone()), new).await;
         }
         if result.is_err() {
             self.quarantine.hold(&path, drive.retire());
@@ -172,15 +175,16 @@ impl<E: Host> Managed<E> {
         &self,
         slot: Slot,
         (reference, drive): (DriveRef<E::Shared>, Watched<E>),
-        uuid: Uuid,
+        new: Option<Uuid>,
     ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
-        let joins = match self.returned(slot, &drive).await.map_err(failed)? {
-            Some(back) => self.disown(slot, &drive, back).await.map_err(failed)?,
-            None => {
+        let joins = match (self.returned(slot, &drive).await.map_err(failed)?, new) {
+            (Some(back), _) => self.disown(slot, &drive, back).await.map_err(failed)?,
+            (None, Some(uuid)) => {
                 store::erase(&drive).await.map_err(failed)?;
                 Joins { next: NextSlot::default(), uuid, since: 0 }
             }
+            (None, None) => return Err(ManageError::NotAsItWent { path: reference.path, slot }),
         };
         let mut has = pages::write_all(self, slot, &drive).await.map_err(failed)?;
         // What changed meanwhile is less each time.

@@ -7,7 +7,7 @@ use common::oracle::{Mix, Oracle};
 use common::{
     DRIVE_BYTES, FORCE, Rig, drives, duplicates, record, reference, references, spoil_map,
 };
-use engine::manage::command::{ArrayState, Request, StartOptions, TaskKind};
+use engine::manage::command::{ArrayState, ManageError, Request, StartOptions, TaskKind};
 use io::{Blocks, Pool};
 use layout::{Level, Place};
 use sim::drive::{DiscardContent, LogEntry, OpKind, Stage};
@@ -215,8 +215,7 @@ fn comes_back(level: Level, width: usize, lose: usize, seed: u64) {
     }
     drives[slot].reappear();
     drives[slot].clear_log();
-    let back = reference(&drives[slot], slot);
-    rig.ask(|r| Request::Replace("a".into(), units::Slot(slot as u16), back, r)).unwrap();
+    rig.give_back(slot, &drives[slot]).unwrap();
     rig.wait();
     let start = record(&drives[slot]).data_offset;
     let filled = of_data(&drives[slot], start);
@@ -288,7 +287,8 @@ fn drives_that_come_and_go_under_load_are_caught_up() {
     }
 }
 
-/// A drive that was elsewhere meanwhile, or is another one, is filled from the beginning.
+/// A drive that was elsewhere meanwhile, or is another one, is filled from the beginning; if it was
+/// to be put back by itself it is refused, as it holds what somebody may want.
 #[test]
 fn only_the_drive_that_left_is_caught_up() {
     let drives = drives(3, 8, false);
@@ -308,6 +308,16 @@ fn only_the_drive_that_left_is_caught_up() {
         .for_each(|at| drives[1].overwrite(*at, &format::encode(&own.for_slot(units::Slot(1)))));
     let start = own.data_offset;
     drives[1].overwrite(start, &vec![0x5a; MIB as usize]);
+    let before = drives[1].contents().to_vec();
+    let refused = rig.give_back(1, &drives[1]);
+    assert!(
+        matches!(refused, Err(ManageError::NotAsItWent { slot: units::Slot(1), .. })),
+        "{refused:?}"
+    );
+    assert!(drives[1].contents() == before, "nothing of it is written");
+    let other = common::drives(1, 9, false).remove(0);
+    let refused = rig.give_back(1, &other);
+    assert!(matches!(refused, Err(ManageError::NotAsItWent { .. })), "{refused:?}");
     let back = reference(&drives[1], 1);
     rig.ask(|r| Request::Replace("a".into(), units::Slot(1), back, r)).unwrap();
     right(rig, &oracle, &drives, 1, 8);

@@ -172,6 +172,16 @@ impl Rig {
         self.send(|r| Request::Replace("a".into(), Slot(slot as u16), back, r))
     }
 
+    /// Puts a slot's own drive back, if it is as it went.
+    pub fn give_back(
+        &self,
+        slot: usize,
+        drive: &SharedSimDrive,
+    ) -> Result<ArrayStatus, ManageError> {
+        let back = reference(drive, slot);
+        self.ask(|r| Request::Return("a".into(), Slot(slot as u16), back, r))
+    }
+
     pub fn replace(&self, slot: usize, with: &SharedSimDrive) -> Result<ArrayStatus, ManageError> {
         let spare = reference(with, 90 + slot);
         self.ask(|r| Request::Replace("a".into(), Slot(slot as u16), spare, r))

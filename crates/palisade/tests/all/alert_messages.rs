@@ -64,6 +64,16 @@ pub const ALERTS: &[(&str, &str, &[&str])] = &[
         &["DrivePathGone", "DrivesGoneTogether"],
     ),
     (
+        "crates/palisade/tests/all/shelf.rs",
+        "a_drive_of_a_shelf_comes_back_by_itself_unless_somebody_had_it",
+        &["DriveNotTaken", "DriveNotAsItWent"],
+    ),
+    (
+        "crates/palisade/tests/all/shelf.rs",
+        "a_shelf_that_starts_anew_fails_no_drive",
+        &["ArrayWaits"],
+    ),
+    (
         "crates/control/src/hardware_tests.rs",
         "an_indicator_that_is_not_switched_says_why",
         &["DriveIndicatorFailed"],

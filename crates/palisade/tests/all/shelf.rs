@@ -159,3 +159,211 @@ fn an_array_is_on_a_shelf_by_the_port_that_is_left() {
     daemon.stop();
     shelf.stop();
 }
+
+/// A daemon with an array of level 5 on a namespace of each drive of a shelf, which loses its paths
+/// within a second.
+fn on_shelf(shelf: &Shelf, place: &mut Place, drives: usize) -> (Daemon, Vec<String>) {
+    place.more = "[fabrics]\nkeep_alive_tmo = 1\nfast_io_fail_tmo = 1\n".to_owned();
+    let (address, port) = shelf.port("A1");
+    place.others = vec![format!("nvme+tcp://{address}:{port}/*/1")];
+    let daemon = Daemon::start(place, 2);
+    let names: Vec<String> =
+        (1..=drives).map(|drive| format!("nvme://{}/1", shelf.subsystem(drive))).collect();
+    daemon.create("tank", "5", &names, &[]);
+    (daemon, names)
+}
+
+fn slot_state(daemon: &Daemon, slot: usize) -> String {
+    daemon.show("tank")["slots"][slot]["state"].as_str().expect("text").to_owned()
+}
+
+/// What `palisade status` says of the array.
+fn advice(daemon: &Daemon) -> String {
+    daemon.call(&["status"])["next"].to_string()
+}
+
+fn events(daemon: &Daemon) -> String {
+    daemon.text(&["event", "list", "--json"])
+}
+
+/// Pulled out, written meanwhile, put back: it gets what it missed, and not if a person has taken
+/// it out, or somebody has used it.
+#[test]
+fn a_drive_of_a_shelf_comes_back_by_itself_unless_somebody_had_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().to_string_lossy().into_owned();
+    let shelf =
+        Shelf::start(&["--ports", "1", "--drives", "4", "--drive-size", "96M", "--dir", &dir]);
+    let mut place = Place::new("a drive that comes back", 8);
+    let (daemon, names) = on_shelf(&shelf, &mut place, 3);
+    let served = daemon.volume(&place, "tank/v", &WRITTEN.to_string());
+    let load = Load::begin(&mut place, &served);
+    let is = |slot, wanted: &'static str| {
+        until(wanted, LIMIT, || (slot_state(&daemon, slot) == wanted).then_some(()));
+    };
+    for how in ["--reset", "--silent"] {
+        load.goes_on();
+        shelf.ctl(&["pull", "drive", "2", how]);
+        is(1, "failed");
+        assert!(advice(&daemon).contains("comes back by itself"), "{}", advice(&daemon));
+        load.goes_on();
+        shelf.ctl(&["restore", "drive", "2"]);
+        is(1, "in-sync");
+        until("optimal", LIMIT, || (daemon.show("tank")["state"] == "optimal").then_some(()));
+    }
+    // A person takes it out: it stays so, whatever becomes of its paths.
+    daemon.call(&["array", "fail", "tank", "--drive", "slot:1"]);
+    let paths = |wanted: &str| {
+        let told = daemon.call(&["drive", "paths", &names[1]]);
+        (told["drives"][0]["paths"][0]["state"] == wanted).then_some(())
+    };
+    shelf.ctl(&["pull", "drive", "2", "--reset"]);
+    until("it is gone", LIMIT, || paths("connecting"));
+    shelf.ctl(&["restore", "drive", "2"]);
+    until("it is back", LIMIT, || paths("live"));
+    // Looked at since, and left alone.
+    shelf.ctl(&["pull", "drive", "1", "--reset"]);
+    load.is_enough.store(true, Ordering::Relaxed);
+    assert_eq!(slot_state(&daemon, 1), "failed");
+    drop(load.thread.join());
+    shelf.ctl(&["restore", "drive", "1"]);
+    until("it runs again", LIMIT, || {
+        let shown = daemon.show("tank");
+        (shown["state"] == "degraded" && shown["slots"][0]["state"] == "in-sync").then_some(())
+    });
+    assert_eq!(slot_state(&daemon, 1), "failed");
+    daemon.call(&["array", "replace", "tank", "--slot", "1", "--with", &names[1]]);
+    is(1, "in-sync");
+    // Another server has it meanwhile.
+    shelf.ctl(&["pull", "drive", "3", "--reset"]);
+    let mut client = Client::connect(&served.socket, &served.name).expect("connects");
+    client.write(0, &[7; 4096]).expect("the others have it");
+    is(2, "failed");
+    spoil_records(folder.path(), 3);
+    shelf.ctl(&["restore", "drive", "3"]);
+    until("it is told", LIMIT, || events(&daemon).contains("DriveNotTaken").then_some(()));
+    assert!(events(&daemon).contains("as it was when it went"), "{}", events(&daemon));
+    assert_eq!(slot_state(&daemon, 2), "failed");
+    assert!(advice(&daemon).contains("replace tank --slot 2"), "{}", advice(&daemon));
+    daemon.stop();
+    shelf.stop();
+}
+
+/// Overwrites the records of a drive's first namespace: as one who uses it for himself.
+fn spoil_records(folder: &std::path::Path, drive: usize) {
+    use std::os::unix::fs::FileExt;
+    let name = format!("drive-{drive}");
+    let files = folder.read_dir().expect("read").map(|entry| entry.expect("read").path());
+    let is_its = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|own| own.to_string_lossy().contains(&name))
+    };
+    let path = files.filter(is_its).min().expect("there is one");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("opened");
+    let bytes = file.metadata().expect("read").len();
+    for at in [0, bytes - (1 << 20)] {
+        file.write_all_at(&vec![0; 1 << 20], at).expect("written");
+    }
+}
+
+/// The whole shelf is out for a while: no drive fails, and the array serves again by itself all
+/// that was acknowledged.
+#[test]
+fn a_shelf_that_starts_anew_fails_no_drive() {
+    let shelf = Shelf::start(&["--ports", "1", "--drives", "4", "--drive-size", "96M"]);
+    let mut place = Place::new("a shelf that starts anew", 8);
+    let (daemon, _) = on_shelf(&shelf, &mut place, 4);
+    let served = daemon.volume(&place, "tank/v", &WRITTEN.to_string());
+    let mut data = vec![0; WRITTEN];
+    place.rng.fill(&mut data);
+    for how in ["--silent", "--reset"] {
+        place.rng.fill(&mut data[..STEP]);
+        let mut client = Client::connect(&served.socket, &served.name).expect("connects");
+        client.write(0, &data).expect("written");
+        shelf.ctl(&["pull", "shelf", how]);
+        assert!(!client.can_write(0, &data[..STEP]), "nobody has it");
+        until("the array waits", LIMIT, || {
+            advice(&daemon).contains("starts by itself").then_some(())
+        });
+        let shown = daemon.show("tank");
+        assert_eq!(shown["state"], "failed");
+        assert_eq!(shown["exports"][0]["serving"], false);
+        until("nobody is served", LIMIT, || {
+            Client::connect(&served.socket, &served.name).is_err().then_some(())
+        });
+        shelf.ctl(&["restore", "shelf"]);
+        let mut client = until("it is served again", LIMIT, || {
+            Client::connect(&served.socket, &served.name).ok()
+        });
+        let shown = daemon.show("tank");
+        let is_whole = |slot: &Value| slot["state"] == "in-sync";
+        assert!(shown["slots"].as_array().expect("a list").iter().all(is_whole), "{shown}");
+        let mut back = vec![0; WRITTEN];
+        client.read(0, &mut back).expect("read");
+        assert!(back == data, "other bytes than were acknowledged");
+        drop(client);
+        until("optimal", LIMIT, || (daemon.show("tank")["state"] == "optimal").then_some(()));
+    }
+    assert!(events(&daemon).contains("ArrayWaits"));
+    daemon.scrub("tank");
+    // A person who stops it while it waits has it in hand.
+    shelf.ctl(&["pull", "shelf", "--reset"]);
+    let mut client = Client::connect(&served.socket, &served.name).expect("connects");
+    assert!(!client.can_write(0, &data[..STEP]), "nobody has it");
+    until("the array waits", LIMIT, || advice(&daemon).contains("starts by itself").then_some(()));
+    daemon.call(&["array", "stop", "tank"]);
+    shelf.ctl(&["restore", "shelf"]);
+    let is_found = || {
+        let arrays = daemon.call(&["array", "list"]);
+        let own =
+            arrays["arrays"].as_array().expect("a list").iter().find(|own| own["name"] == "tank");
+        let slots = own.and_then(|own| own["slots"].as_array().cloned()).unwrap_or_default();
+        let is_there = |slot: &Value| slot["state"] == "in-sync";
+        (slots.len() == 4 && slots.iter().all(is_there)).then(|| own.cloned()).flatten()
+    };
+    let found = until("its drives are back", LIMIT, is_found);
+    assert_eq!(found["state"], "stopped");
+    daemon.call(&["array", "assemble", "tank"]);
+    daemon.stop();
+    shelf.stop();
+}
+
+/// After a loss of power the daemon is there before the shelf, and before one of its drives: the
+/// array starts when it can, and has that drive once it comes.
+#[test]
+fn a_shelf_that_comes_after_the_daemon_is_not_too_late() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().to_string_lossy().into_owned();
+    let words = ["--ports", "1", "--drives", "4", "--drive-size", "96M", "--dir", &dir];
+    let shelf = Shelf::start(&words);
+    let port = shelf.port("A1").1;
+    let mut place = Place::new("a shelf that is late", 8);
+    let (daemon, names) = on_shelf(&shelf, &mut place, 4);
+    daemon.volume(&place, "tank/v", &WRITTEN.to_string());
+    daemon.stop();
+    shelf.stop();
+
+    let daemon = Daemon::start(&place, 2);
+    let arrays = |daemon: &Daemon| daemon.call(&["array", "list"])["arrays"].clone();
+    assert_eq!(arrays(&daemon), Value::Array(Vec::new()), "nobody knows of it yet");
+    let shelf = Shelf::start_at(&port, &words);
+    let runs = |daemon: &Daemon, wanted: &'static str| {
+        until(wanted, LIMIT, || (arrays(daemon)[0]["state"] == wanted).then_some(()));
+    };
+    runs(&daemon, "optimal");
+    // One that a person stops stays so.
+    daemon.call(&["array", "stop", "tank"]);
+    daemon.stop();
+
+    // The start-up has to do without a drive.
+    shelf.ctl(&["pull", "drive", "2", "--reset"]);
+    place.drive_wait_ms = 2_000;
+    let daemon = Daemon::start(&place, 2);
+    runs(&daemon, "degraded");
+    assert_eq!(slot_state(&daemon, 1), "missing");
+    shelf.ctl(&["restore", "drive", "2"]);
+    until("it has its slot", LIMIT, || (slot_state(&daemon, 1) == "in-sync").then_some(()));
+    runs(&daemon, "optimal");
+    assert_eq!(daemon.show("tank")["slots"][1]["drive"], Value::from(&*names[1]));
+    daemon.stop();
+    shelf.stop();
+}

@@ -96,6 +96,12 @@ messages! { ENGINE:
          assemble NAME (its --help tells how to start without the drive)",
         "A drive is gone that holds what no other drive can give back. To put another in its place \
          would make that loss final.";
+    DRIVE_NOT_AS_IT_WENT: "DriveNotAsItWent" Refused Daemon [Text("DRIVE"), Number("SLOT")]
+        "%1 is not the drive of slot %2 as it was when it went",
+        "if nothing on it is needed, run: palisade array replace NAME --slot %2 --with %1 \
+         --overwrite %1",
+        "A drive that comes back by itself takes its slot again only if it is the same one, and \
+         its record says what it said when the drive went. Somebody else may have used it since.";
     DRIVE_TOO_SMALL: "DriveTooSmall" Failed Daemon
         [Text("DRIVE"), Number("HAS"), Number("NEEDS"), Text("NEEDS-SIZE")]
         "%1 is too small: it has %2 bytes, the array needs %3 (%4) of each drive",

@@ -136,6 +136,12 @@ impl Client {
         Ok(error == 0)
     }
 
+    /// Whether a write is done; false also if the server has gone.
+    pub fn can_write(&mut self, offset: u64, data: &[u8]) -> bool {
+        let sent = self.send(Kind::Write, 0, offset, (offset, data.len() as u32), data);
+        sent.is_ok() && self.reply().is_ok_and(|reply| reply == (offset, 0))
+    }
+
     /// Writes and waits until it is done.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.send(Kind::Write, 0, offset, (offset, data.len() as u32), data)?;

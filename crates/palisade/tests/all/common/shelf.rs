@@ -20,10 +20,16 @@ pub struct Shelf {
 impl Shelf {
     /// Starts one on 127.0.0.1 with these arguments, and waits until it runs.
     pub fn start(words: &[&str]) -> Self {
+        Self::start_at("0", words)
+    }
+
+    /// The same; its first port is this.
+    pub fn start_at(port: &str, words: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let control = folder.path().join("shelf.sock").to_string_lossy().into_owned();
         let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
-        command.args(["shelf", "--listen", "127.0.0.1:0", "--json", "--control", &control]);
+        let address = format!("127.0.0.1:{port}");
+        command.args(["shelf", "--listen", &address, "--json", "--control", &control]);
         let child = command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("started");
         let mut line = String::new();

@@ -79,6 +79,11 @@ notices! { EVENTS:
         "look at its drives with: palisade array show %1",
         "More drives are missing than redundancy covers. Reads and writes of what lies there \
          fail. If a cable or an enclosure is at fault, bring the drives back.";
+    ARRAY_WAITS: "ArrayWaits" Critical [Text("ARRAY"), Number("DRIVES")]
+        "array %1 waits for %2 drives to which no path leads",
+        "check the network and the drives' targets: palisade drive paths",
+        "The array can't do without these drives. Its exports are suspended: hosts that ask for \
+         them go on asking. It starts by itself once all of the drives are reached.";
     ARRAY_OPTIMAL: "ArrayOptimal" Ok [Text("ARRAY")]
         "array %1 is optimal",
         "nothing",
@@ -158,6 +163,12 @@ notices! { EVENTS:
         "to use it: palisade array replace %3 --slot %2 --with %1",
         "The drive left the array, and is there again, perhaps under another name. It is used \
          when a person says so, and is filled with what it missed.";
+    DRIVE_NOT_TAKEN: "DriveNotTaken" Warning
+        [Text("DRIVE"), Number("SLOT"), Text("ARRAY"), Text("PROBLEM")]
+        "drive %1 is reached again, and does not take slot %2 of array %3: %4",
+        "if nothing on it is needed: palisade array replace %3 --slot %2 --with %1 --overwrite %1",
+        "A drive behind a fabric takes its slot again by itself if it is as it was when it went. \
+         This one is not, so a person has to say what becomes of it.";
     BLOCKS_LOST: "BlocksLost" Critical [Text("VOLUME"), Text("ARRAY"), Number("BYTES")]
         "%3 bytes of volume %1 of array %2 can't be read",
         "see which with: palisade array show %2, and write them anew, as from a backup",

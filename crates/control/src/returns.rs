@@ -1,0 +1,371 @@
+//! What becomes of drives behind a fabric to which no path led any more, and of arrays that lost
+//! more of them than they can spare: no I/O is done here, and nobody is asked.
+//!
+//! Purpose: such a drive is well as often as not: a cable was out, or a shelf started anew. So it
+//! comes back by itself, and so do arrays ([`crate::returning`] does it). A drive that is plugged
+//! into this machine does not ([`crate::plugs`]): there a person stands before it.
+//!
+//! | a slot is | becomes  | when                                                                  |
+//! |-----------|----------|-----------------------------------------------------------------------|
+//! | in place  | gone     | its array has its drive out, as no path led there                     |
+//! | missing   | gone     | its drive was not there when its array started, and is there now      |
+//! | gone      | in place | a path leads there, and the engine has found the drive as it went     |
+//! | gone      | refused  | the engine has not: a person has to say what becomes of it            |
+//! | refused   | gone     | no path leads there any more                                          |
+//! | any       | kept out | a person has its drive fail                                           |
+//! | kept out  | in place | a drive is in it again                                                |
+//!
+//! | an array is | becomes | when                                                                 |
+//! |-------------|---------|----------------------------------------------------------------------|
+//! | running     | waiting | it has failed, and what it can't do without are drives that are gone |
+//! | waiting     | stopped | paths lead to all of these, and it could be stopped                  |
+//! | stopped     | running | all drives that count were found, and it could be assembled          |
+//! | stopped     | left    | they were, and it could not be: a person is told why                 |
+//! | waiting     | left    | a person has stopped it, or started or deleted it                    |
+//!
+//! A slot that is gone stays so over the stop and the start of its array here, which forgets why
+//! its drive is out. Over any other it does not, nor over an end of the daemon.
+//!
+//! Invariants
+//! - What a person has taken out stays out.
+//! - A drive that was out for anything else than its paths stays out. One that did not answer in
+//!   time counts as gone only if no path led to it then.
+//! - An array that has failed for anything else is left alone, too.
+
+use crate::lock::lock;
+use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus};
+use io::DriveError;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use units::{Slot, Uuid};
+
+/// How long after a try that failed the next one is made.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long it takes at most until what is reached is looked at, and its arrays are found.
+const FOUND: Duration = Duration::from_secs(30);
+
+/// A slot of an array.
+pub type Seat = (Uuid, u16);
+
+/// A slot whose drive is gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Gone {
+    path: String,
+    serial: String,
+    /// The engine did not take it back, and it has been reached ever since.
+    is_refused: bool,
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The drive at a path takes its slot again.
+    Return(String, Slot),
+    /// An array waits from now on, for so many drives.
+    Wait(usize),
+    /// An array that waits is stopped and started.
+    Restart,
+    /// An array that was stopped is started.
+    Start,
+}
+
+/// What is known beside how arrays are.
+pub struct Seen<'a> {
+    /// Says whether a path is the name of a drive behind a fabric.
+    pub is_remote: IsRemote,
+    /// Says whether a path leads to the drive of a name that has this serial number, or one that
+    /// begins so.
+    pub is_reached: &'a dyn Fn(&str, &str) -> bool,
+    /// Where the drives of slots were found that are out.
+    pub found: &'a BTreeMap<Seat, String>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Grows with each step that has ended: what was known of arrays before counts for nothing.
+    version: u64,
+    gone: BTreeMap<Seat, Gone>,
+    /// Slots that are out, and to which no path led meanwhile.
+    unreached: BTreeSet<Seat>,
+    /// Slots whose drives a person fails; whether that is done.
+    kept_out: BTreeMap<Seat, bool>,
+    /// Arrays that wait for their drives; how they were when they were stopped for that.
+    waiting: BTreeMap<Uuid, Option<ArrayStatus>>,
+    /// Arrays for which something is being done, and those for which it is not to be tried before.
+    busy: BTreeSet<Uuid>,
+    not_before: BTreeMap<Uuid, Instant>,
+}
+
+/// Whether drives that the configuration names may be reached for the first time yet, though the
+/// start-up did not wait for them any longer.
+#[derive(Default)]
+pub struct Late {
+    is_known: bool,
+    until: Option<Instant>,
+}
+
+impl Late {
+    /// Whether they may: a start-up that is over was awaiting some then, and is so still or not
+    /// long since not any more.
+    pub fn goes_on(&mut self, is_over: bool, awaits: bool, now: Instant) -> bool {
+        if is_over && (!self.is_known || self.until.is_some()) {
+            self.is_known = true;
+            let until = if awaits { Some(now + FOUND) } else { self.until };
+            self.until = until.filter(|until| *until > now);
+        }
+        self.until.is_some()
+    }
+}
+
+/// All of it.
+#[derive(Default)]
+pub struct Returns {
+    /// There may be something to do.
+    pub news: Notify,
+    state: Mutex<State>,
+}
+
+/// Whether a path is the name of a drive behind a fabric.
+pub type IsRemote = fn(&str) -> bool;
+
+impl Returns {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Whether running arrays have drives out that may be behind a fabric, or arrays wait.
+    pub fn concerns(&self, arrays: &[ArrayStatus], is_remote: IsRemote) -> bool {
+        let is_out = |slot: &SlotStatus| match slot.health {
+            SlotHealth::Failed => slot.path.as_deref().is_some_and(is_remote),
+            SlotHealth::Missing => true,
+            SlotHealth::InSync | SlotHealth::Rebuilding => false,
+        };
+        let state = self.state();
+        !state.gone.is_empty()
+            || !state.waiting.is_empty()
+            || arrays.iter().flat_map(|array| &array.slots).any(is_out)
+    }
+
+    /// A person is about to fail the drives of these slots.
+    pub fn failing(&self, array: Uuid, slots: &[Slot]) {
+        let mut state = self.state();
+        for slot in slots {
+            state.kept_out.insert((array, slot.0), false);
+            state.gone.remove(&(array, slot.0));
+        }
+    }
+
+    /// That is done, or could not be.
+    pub fn failed(&self, array: Uuid, slots: &[Slot], is_done: bool) {
+        let mut state = self.state();
+        for slot in slots {
+            match is_done {
+                true => drop(state.kept_out.insert((array, slot.0), true)),
+                false => drop(state.kept_out.remove(&(array, slot.0))),
+            }
+        }
+    }
+
+    /// Whether an array waits for its drives, stopped or not.
+    pub fn is_waiting(&self, array: Uuid) -> bool {
+        self.state().waiting.contains_key(&array)
+    }
+
+    /// The slots of running arrays whose drives come back by themselves.
+    pub fn gone(&self) -> BTreeSet<Seat> {
+        let state = self.state();
+        state.gone.iter().filter(|(_, gone)| !gone.is_refused).map(|(seat, _)| *seat).collect()
+    }
+
+    /// The arrays that wait and are stopped, as they were when they ran.
+    pub fn stopped(&self) -> Vec<ArrayStatus> {
+        self.state().waiting.values().flatten().cloned().collect()
+    }
+
+    /// The arrays that wait.
+    pub fn waiting(&self) -> BTreeSet<Uuid> {
+        self.state().waiting.keys().copied().collect()
+    }
+
+    /// To be asked before it is asked how arrays are.
+    pub fn version(&self) -> u64 {
+        self.state().version
+    }
+
+    /// Looks at arrays, which run since that version: what there is to do now for which, and
+    /// whether there may be more later.
+    pub fn look(
+        &self,
+        (arrays, version): (&[ArrayStatus], u64),
+        seen: &Seen<'_>,
+        now: Instant,
+    ) -> (Vec<(Uuid, Step)>, bool) {
+        let mut state = self.state();
+        if state.version != version {
+            return (Vec::new(), true);
+        }
+        state.forget(arrays);
+        let mut steps = Vec::new();
+        for array in arrays {
+            state.see(array, seen);
+            if state.may_begin(&array.uuid, now) {
+                let step = state.step(array, seen);
+                steps.extend(step.into_iter().map(|step| (array.uuid, step)));
+            }
+        }
+        let stopped = state.waiting.values().flatten().filter(|array| {
+            let is_there = |slot: &SlotStatus| {
+                let path = slot.path.as_deref().filter(|path| (seen.is_remote)(path));
+                !counts(slot) || path.is_none_or(|path| (seen.is_reached)(path, &slot.serial))
+            };
+            state.may_begin(&array.uuid, now) && array.slots.iter().all(is_there)
+        });
+        steps.extend(stopped.map(|array| (array.uuid, Step::Start)));
+        state.busy.extend(steps.iter().map(|(array, _)| *array));
+        let goes_on = !state.gone.is_empty()
+            || !state.waiting.is_empty()
+            || !state.unreached.is_empty()
+            || !state.busy.is_empty();
+        (steps, goes_on)
+    }
+
+    /// Something is to be done for an array: false if something is, or it is not to be tried yet.
+    pub fn begin(&self, array: Uuid, now: Instant) -> bool {
+        let mut state = self.state();
+        state.may_begin(&array, now) && state.busy.insert(array)
+    }
+
+    /// A step of an array is done; or failed, and is tried again some time later if it has to be
+    /// done then.
+    pub fn did(&self, array: Uuid, is_done: bool, now: Instant) {
+        let mut state = self.state();
+        state.version += 1;
+        state.busy.remove(&array);
+        match is_done {
+            true => drop(state.not_before.remove(&array)),
+            false => drop(state.not_before.insert(array, now + AGAIN)),
+        }
+    }
+
+    /// The engine did not find a drive as it went.
+    pub fn refused(&self, array: Uuid, slot: Slot) {
+        if let Some(gone) = self.state().gone.get_mut(&(array, slot.0)) {
+            gone.is_refused = true;
+        }
+    }
+
+    /// An array that waits was stopped for its start.
+    pub fn stops(&self, status: &ArrayStatus) {
+        if let Some(own) = self.state().waiting.get_mut(&status.uuid) {
+            *own = Some(status.clone());
+        }
+    }
+
+    /// An array waits no more: it runs, or a person is told why it does not.
+    pub fn settled(&self, array: Uuid) {
+        self.state().waiting.remove(&array);
+    }
+}
+
+/// Whether an array counted on what was in a slot.
+const fn counts(slot: &SlotStatus) -> bool {
+    slot.left_behind || matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding)
+}
+
+impl State {
+    /// Whether nothing is being done for an array, and it is time to.
+    fn may_begin(&self, array: &Uuid, now: Instant) -> bool {
+        let is_due = self.not_before.get(array).is_none_or(|then| *then <= now);
+        is_due && !self.busy.contains(array)
+    }
+
+    /// Forgets what is of arrays that run no more, but for those that are to run again.
+    fn forget(&mut self, arrays: &[ArrayStatus]) {
+        let runs = |uuid: &Uuid| arrays.iter().any(|array| array.uuid == *uuid);
+        let busy = &self.busy;
+        self.waiting.retain(|array, own| {
+            // What is being done for it may have been to stop it, or to start it.
+            busy.contains(array) || runs(array) == own.is_none()
+        });
+        let is_known =
+            |array: &Uuid| runs(array) || self.waiting.contains_key(array) || busy.contains(array);
+        self.gone.retain(|(array, _), _| is_known(array));
+        self.unreached.retain(|(array, _)| is_known(array));
+        self.kept_out.retain(|(array, _), _| is_known(array));
+        self.not_before.retain(|array, _| is_known(array));
+    }
+
+    /// Sees which slots of a running array are gone.
+    fn see(&mut self, array: &ArrayStatus, seen: &Seen<'_>) {
+        let Seen { is_remote, is_reached, found } = seen;
+        for slot in &array.slots {
+            let seat = (array.uuid, slot.slot.0);
+            if slot.health != SlotHealth::Failed && slot.health != SlotHealth::Missing {
+                self.gone.remove(&seat);
+                self.unreached.remove(&seat);
+                if self.kept_out.get(&seat) == Some(&true) {
+                    self.kept_out.remove(&seat);
+                }
+                continue;
+            }
+            if self.kept_out.contains_key(&seat) {
+                continue;
+            }
+            if let Some(gone) = self.gone.get_mut(&seat) {
+                gone.is_refused &= is_reached(&gone.path, &gone.serial);
+                continue;
+            }
+            let is_missing = slot.health == SlotHealth::Missing;
+            let path = slot.path.as_ref().or_else(|| found.get(&seat).filter(|_| is_missing));
+            let Some(path) = path.filter(|path| is_remote(path)) else { continue };
+            if !is_reached(path, &slot.serial) {
+                self.unreached.insert(seat);
+            }
+            let is_gone = match slot.errors.reason {
+                Some(DriveError::Gone) => true,
+                Some(DriveError::Timeout) => self.unreached.contains(&seat),
+                // Nobody has failed it: its array had to start without it.
+                _ => is_missing,
+            };
+            if is_gone {
+                let (path, serial) = (path.clone(), slot.serial.clone());
+                self.gone.insert(seat, Gone { path, serial, is_refused: false });
+            }
+        }
+    }
+
+    /// What is to be done for a running array.
+    fn step(&mut self, array: &ArrayStatus, seen: &Seen<'_>) -> Option<Step> {
+        let is_reached = seen.is_reached;
+        let left: Vec<&SlotStatus> = array.slots.iter().filter(|slot| slot.left_behind).collect();
+        let gone = |slot: &SlotStatus| self.gone.get(&(array.uuid, slot.slot.0));
+        if array.state == ArrayState::Failed || !left.is_empty() {
+            if left.is_empty() || !left.iter().all(|slot| gone(slot).is_some()) {
+                return None;
+            }
+            if let Entry::Vacant(entry) = self.waiting.entry(array.uuid) {
+                entry.insert(None);
+                return Some(Step::Wait(left.len()));
+            }
+            let is_back = |slot: &&SlotStatus| {
+                let is_there = |gone: &Gone| is_reached(&gone.path, &gone.serial);
+                !slot.quarantined && gone(slot).is_some_and(is_there)
+            };
+            return left.iter().all(is_back).then_some(Step::Restart);
+        }
+        let is_back = |slot: &&SlotStatus| {
+            let is_there = |gone: &Gone| !gone.is_refused && is_reached(&gone.path, &gone.serial);
+            !slot.quarantined && gone(slot).is_some_and(is_there)
+        };
+        let slot = array.slots.iter().find(is_back)?;
+        Some(Step::Return(gone(slot)?.path.clone(), slot.slot))
+    }
+}
+
+#[cfg(test)]
+#[path = "returns_tests.rs"]
+mod tests;
