@@ -1,6 +1,7 @@
 //! What front ends serve: a run of blocks with an address.
 
-use crate::buffer::{Buf, BufMut};
+use crate::buffer::{Buf, BufMut, Pool};
+use crate::drive::{Drive, DriveError};
 use core::fmt;
 use core::future::Future;
 
@@ -79,4 +80,99 @@ pub trait Blocks: Clone + 'static {
     }
     /// Makes every write that completed before the call durable, whoever made it.
     fn flush(&self) -> impl Future<Output = Result<(), BlockError>>;
+}
+
+/// Bytes of the zeros that are written at a time.
+const ZEROS: u64 = 128 << 10;
+
+/// A drive that is served as it is, and offers no comparison. Clones are the same.
+#[derive(Clone)]
+pub struct OfDrive<D> {
+    drive: D,
+    /// What it comes to that the drive is gone.
+    gone: BlockError,
+}
+
+impl<D: Drive> OfDrive<D> {
+    /// That drive. Once it is gone requests end with this.
+    pub const fn new(drive: D, gone: BlockError) -> Self {
+        Self { drive, gone }
+    }
+
+    /// What a drive's error is to a host.
+    fn told(&self, error: DriveError) -> BlockError {
+        match error {
+            DriveError::Bounds => BlockError::Bounds,
+            DriveError::Gone | DriveError::Shrunk => self.gone,
+            _ => BlockError::Unavailable,
+        }
+    }
+
+    /// Zeros where the drive makes none by itself.
+    async fn write_zeros(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
+        let mut at = 0;
+        while at < bytes {
+            let mut zeros = Pool::single((bytes - at).min(ZEROS) as usize);
+            zeros.fill(0);
+            self.write(offset + at, zeros.freeze(), false).await?;
+            at += ZEROS;
+        }
+        Ok(())
+    }
+
+    fn ended(&self, outcome: Result<(), DriveError>) -> Result<(), BlockError> {
+        outcome.map_err(|error| self.told(error))
+    }
+}
+
+impl<D: Drive> Blocks for OfDrive<D> {
+    fn bytes(&self) -> u64 {
+        self.drive.info().bytes
+    }
+
+    fn block_bytes(&self) -> u32 {
+        self.drive.info().block_bytes
+    }
+
+    fn strip_bytes(&self) -> u32 {
+        self.block_bytes()
+    }
+
+    fn stripe_bytes(&self) -> u32 {
+        self.block_bytes()
+    }
+
+    fn volatile_cache(&self) -> bool {
+        self.drive.info().volatile_cache
+    }
+
+    async fn read(&self, offset: u64, into: BufMut) -> (Result<(), BlockError>, BufMut) {
+        let (outcome, into) = self.drive.read(offset, into).await;
+        (self.ended(outcome), into)
+    }
+
+    async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
+        self.ended(self.drive.write(offset, core::slice::from_ref(&data), fua).await)
+    }
+
+    async fn compare_and_write(&self, _: u64, _: (Buf, Buf), _: bool) -> Result<bool, BlockError> {
+        Err(BlockError::Unavailable)
+    }
+
+    async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
+        match self.drive.write_zeroes(offset, bytes).await {
+            Err(DriveError::Unsupported) => self.write_zeros(offset, bytes).await?,
+            other => self.ended(other)?,
+        }
+        if fua && self.volatile_cache() { self.flush().await } else { Ok(()) }
+    }
+
+    /// Zeros, so that what is read afterwards is the same each time.
+    async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
+        self.write_zeroes(offset, bytes, false).await
+    }
+
+    async fn flush(&self) -> Result<(), BlockError> {
+        self.ended(self.drive.flush().await)
+    }
 }

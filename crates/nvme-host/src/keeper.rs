@@ -11,6 +11,7 @@
 use crate::admin::{Admin, AdminError, Info};
 use crate::begin::{Begin, NotBegun, begin};
 use crate::dial::{Dial, Line, NoLine};
+use crate::mutants::{self, Mutant};
 use crate::queue::End;
 use crate::requests::Association;
 use crate::subsystem::{Found, HostIdentity, NamespaceInfo, Path, Subsystem};
@@ -249,7 +250,10 @@ impl<E: Env, D: Dial> Keeper<E, D> {
 
     /// The fence of an association that nothing is sent to any more.
     fn fence(&self, association: Association, life: &Life) {
-        let (env, subsystem, span) = (self.env.clone(), self.subsystem.clone(), life.fence);
+        let (env, subsystem, mut span) = (self.env.clone(), self.subsystem.clone(), life.fence);
+        if mutants::is(Mutant::FenceShort) {
+            span = Nanos(span.0 / 100);
+        }
         subsystem.fences(self.path, association, life.controller);
         self.env.spawn(Priority::First, async move {
             env.sleep(span).await;

@@ -17,7 +17,7 @@
 //! - [`begin`]: how a connection begins. [`Queue`]: commands under way on it, its sender and its
 //!   receiver.
 //! - [`Admin`]: what a controller is asked of itself and of its namespaces.
-//! - [`limits`]: every bound.
+//! - [`limits`]: every bound. [`mutants`]: bugs that trials switch on; never part of the product.
 //!
 //! Invariants
 //! - Whatever a controller sends ends at most its own connection. Nothing is allocated by a number
@@ -36,6 +36,7 @@ mod drive;
 mod fences;
 mod keeper;
 pub mod limits;
+pub mod mutants;
 mod path;
 mod queue;
 pub mod requests;

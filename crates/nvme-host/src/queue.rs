@@ -22,6 +22,7 @@
 use crate::limits::{
     RANGE_BYTES, RECEIVE_BATCH, SILENCE, SILENCE_LOOKS, SLOT_BITS, SLOTS_MOST, TRIES,
 };
+use crate::mutants::{self, Mutant};
 use crate::requests::{Answer, Asked, Association, Carrier, Part, Requests, What};
 use crate::wire::{Form, Frame, Pieces, read_header};
 use core::cell::{Cell, RefCell};
@@ -617,7 +618,7 @@ fn may_again(status: Status) -> bool {
 fn is_elsewhere(status: Status) -> bool {
     const PATH: u16 = 3;
     let is_its = status.kind() == PATH || status.is(Status::NOT_READY);
-    is_its && !status.is_lasting()
+    is_its && !status.is_lasting() && !mutants::is(Mutant::AnaIgnored)
 }
 
 /// What a status says of a drive.

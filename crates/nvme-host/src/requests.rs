@@ -27,6 +27,7 @@
 //! - Entries are recycled, never freed: after warm-up nothing is allocated.
 
 use crate::limits::{BLOCKS_MOST, PATHS, TURNS_AWAY, ZEROS};
+use crate::mutants::{self, Mutant};
 use core::cell::RefCell;
 use core::task::{Context, Poll, Waker};
 use io::local::Event;
@@ -55,7 +56,7 @@ pub(crate) enum What {
 impl What {
     /// Whether it may be carried out twice, whatever else is done in between.
     fn is_repeatable(&self) -> bool {
-        matches!(self, Self::Read | Self::Flush)
+        matches!(self, Self::Read | Self::Flush) || mutants::is(Mutant::FenceOff)
     }
 
     /// Most bytes of a part, where commands move at most `data_most` bytes and blocks have
@@ -255,7 +256,8 @@ impl Tables {
     fn paths(&self, namespace: u32) -> u64 {
         let Way::Paths(all) = self.way(namespace) else { return 0 };
         let away = self.away.iter().filter(|(own, _)| *own == namespace);
-        away.fold(all & self.present, |all, (_, path)| all & !(1 << path))
+        let present = if mutants::is(Mutant::IoBeforeQueues) { u64::MAX } else { self.present };
+        away.fold(all & present, |all, (_, path)| all & !(1 << path))
     }
 
     /// Whose turn it is to carry a request of a namespace.

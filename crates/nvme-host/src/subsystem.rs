@@ -39,6 +39,7 @@ use crate::Can;
 use crate::changed::Changed;
 use crate::keeper::Problem;
 use crate::limits::PATHS;
+use crate::mutants::{self, Mutant};
 use crate::path::{PathRecord, PathStatus, Stage};
 use crate::queue::Shape;
 use crate::requests::{Association, Way};
@@ -570,7 +571,10 @@ impl State {
         let mut next: Option<Nanos> = None;
         let mut way = |id: u32, known: &mut Known| {
             let by = |access: Access| {
-                let is_so = |own: &BTreeMap<u32, Access>| own.get(&id) == Some(&access);
+                let is_so = |own: &BTreeMap<u32, Access>| match own.get(&id) {
+                    Some(_) if mutants::is(Mutant::AnaIgnored) => true,
+                    own => own == Some(&access),
+                };
                 live.iter().filter(|(_, own)| is_so(own)).fold(0, |all, (path, _)| all | 1 << path)
             };
             let paths = match by(Access::Optimized) {

@@ -4,6 +4,9 @@
 //! Without the feature `mutants`, which only `cargo xtask histories` asks for, [`is`] is a constant
 //! `false` and nothing of this is left in the product.
 
+/// Those that trials of arrays behind a shelf catch, and not histories of connections.
+pub const OF_TRIALS: [Mutant; 1] = [Mutant::CcrEarly];
+
 units::mutants! {
     RangeWraps = "range-wraps": "first block and blocks are added, and the sum may wrap (row 22)";
     RangeAtEnd = "range-at-end": "a range may end a block behind the volume (row 22)";
@@ -20,6 +23,8 @@ units::mutants! {
     NotDrained = "not-drained": "a host that comes again is let in before what it left has ended \
         (row 27)";
     ViewKept = "view-kept": "a queue goes on with the namespaces that it first found (row 27)";
+    CcrEarly = "ccr-early": "a controller that another has ended is said to be done with its \
+        commands at once";
     NoticeKept = "notice-kept": "what was told before a reset, and not read, still counts as told \
         (row 27)";
 }

@@ -344,7 +344,7 @@ impl<K: Clone + PartialEq> Target<K> {
         let Some(meant) = state.of(&own.subsystem).find(is_meant) else { return Ok(true) };
         by.begin_reset(of)?;
         meant.lose();
-        Ok(false)
+        Ok(mutants::is(Mutant::CcrEarly))
     }
 
     /// Whether commands of a lost controller that this host had may still be in progress.

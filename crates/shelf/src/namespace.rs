@@ -1,9 +1,10 @@
-//! A namespace as a core serves it: a drive.
+//! A namespace as a core serves it: a drive, which somebody may have made slow.
 
 use crate::core::Env;
 use crate::switches::Switches;
 use drives::SharedDrive;
-use io::{BlockError, Blocks, Buf, BufMut, Drive as _, DriveError, Env as _};
+use io::blocks::OfDrive;
+use io::{BlockError, Blocks, Buf, BufMut, Env as _};
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Nanos;
@@ -14,89 +15,75 @@ pub(crate) struct Namespace(Rc<Inner>);
 
 struct Inner {
     env: Env,
-    drive: <SharedDrive as runtime::Bind>::Bound,
+    drive: OfDrive<<SharedDrive as runtime::Bind>::Bound>,
     /// Which of the shelf's drives it is a part of.
     number: usize,
     switches: Arc<Switches>,
 }
 
-/// What a drive's error is to a host.
-fn told(error: DriveError) -> BlockError {
-    match error {
-        DriveError::Bounds => BlockError::Bounds,
-        DriveError::Gone | DriveError::Shrunk => BlockError::Stopped,
-        _ => BlockError::Unavailable,
-    }
-}
-
 impl Namespace {
     pub fn new(env: &Env, drive: &SharedDrive, number: usize, switches: Arc<Switches>) -> Self {
-        Self(Rc::new(Inner { env: env.clone(), drive: env.bind(drive), number, switches }))
+        let drive = OfDrive::new(env.bind(drive), BlockError::Stopped);
+        Self(Rc::new(Inner { env: env.clone(), drive, number, switches }))
     }
 
     /// A drive that was made slow takes that longer.
-    async fn waited(&self) {
+    async fn waited(&self) -> &OfDrive<<SharedDrive as runtime::Bind>::Bound> {
         let slow = self.0.switches.slow(self.0.number);
         if slow > Nanos(0) {
             self.0.env.sleep(slow).await;
         }
-    }
-
-    async fn synced(&self, fua: bool) -> Result<(), BlockError> {
-        if fua && self.volatile_cache() { self.0.drive.flush().await.map_err(told) } else { Ok(()) }
+        &self.0.drive
     }
 }
 
 impl Blocks for Namespace {
     fn bytes(&self) -> u64 {
-        self.0.drive.info().bytes
+        self.0.drive.bytes()
     }
 
     fn block_bytes(&self) -> u32 {
-        self.0.drive.info().block_bytes
+        self.0.drive.block_bytes()
     }
 
     fn strip_bytes(&self) -> u32 {
-        self.block_bytes()
+        self.0.drive.strip_bytes()
     }
 
     fn stripe_bytes(&self) -> u32 {
-        self.block_bytes()
+        self.0.drive.stripe_bytes()
     }
 
     fn volatile_cache(&self) -> bool {
-        self.0.drive.info().volatile_cache
+        self.0.drive.volatile_cache()
     }
 
     async fn read(&self, offset: u64, into: BufMut) -> (Result<(), BlockError>, BufMut) {
-        self.waited().await;
-        let (outcome, into) = self.0.drive.read(offset, into).await;
-        (outcome.map_err(told), into)
+        self.waited().await.read(offset, into).await
     }
 
     async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
-        self.waited().await;
-        self.0.drive.write(offset, core::slice::from_ref(&data), fua).await.map_err(told)
+        self.waited().await.write(offset, data, fua).await
     }
 
-    /// Not offered: no namespace of a shelf says that it is.
-    async fn compare_and_write(&self, _: u64, _: (Buf, Buf), _: bool) -> Result<bool, BlockError> {
-        Err(BlockError::Unavailable)
+    async fn compare_and_write(
+        &self,
+        offset: u64,
+        blocks: (Buf, Buf),
+        fua: bool,
+    ) -> Result<bool, BlockError> {
+        self.0.drive.compare_and_write(offset, blocks, fua).await
     }
 
     async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
-        self.waited().await;
-        self.0.drive.write_zeroes(offset, bytes).await.map_err(told)?;
-        self.synced(fua).await
+        self.waited().await.write_zeroes(offset, bytes, fua).await
     }
 
-    /// Zeros, so that what is read afterwards is the same each time.
     async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
-        self.write_zeroes(offset, bytes, false).await
+        self.waited().await.discard(offset, bytes).await
     }
 
     async fn flush(&self) -> Result<(), BlockError> {
-        self.waited().await;
-        self.0.drive.flush().await.map_err(told)
+        self.waited().await.flush().await
     }
 }

@@ -4,10 +4,12 @@
 //! seed. A [`Weather`] says how bad it gets: a connection may be cut after any byte (the other end
 //! learns of it at once, or never), and bits may flip on the way.
 //!
-//! States of a connection: *open* → *silent* (nothing arrives any more, in either direction, and no
-//! end hears of the other's) or *closed* by an end: that one reads and writes no more, the other
-//! reads what had been sent, then learns of it. But if the end that closes had not read all, the
-//! connection is *reset*, as TCP does it: what the other has not read yet is lost.
+//! States of a connection: *open* ⇄ *held* (what is on its way, and what is sent, arrives once it
+//! is let go: a network that stands still) → *silent* (nothing arrives any more, in either
+//! direction, and no end hears of the other's) or *closed* by an end: that one reads and writes no
+//! more, the other reads what had been sent, then learns of it. But if the end that closes had not
+//! read all, the connection is *reset*, as TCP does it: what the other has not read yet is lost,
+//! unless it is held: then it arrives before that is heard.
 //!
 //! Invariant: bytes are neither reordered nor doubled; only those behind a cut, and those that a
 //! reset leaves, are lost.
@@ -72,6 +74,7 @@ struct Line {
     weather: Cell<Weather>,
     sent: Cell<u64>,
     silent: Cell<bool>,
+    held: Cell<bool>,
     /// Which ends have closed it.
     gone: [Cell<bool>; 2],
 }
@@ -100,6 +103,7 @@ pub fn connect<M: Send + 'static>(
         weather: Cell::new(weather),
         sent: Cell::new(0),
         silent: Cell::new(false),
+        held: Cell::new(false),
         gone: Default::default(),
     });
     let end = |side, env: &SimEnv<M>| End { line: line.clone(), side, env: env.clone() };
@@ -129,6 +133,22 @@ impl<M: Send + 'static> End<M> {
         way.wake();
     }
 
+    /// Whether this end has closed the connection.
+    pub fn is_over(&self) -> bool {
+        self.line.gone[self.side].get()
+    }
+
+    /// From now on nothing arrives, and nothing is lost, before [`End::let_go`].
+    pub fn hold(&self) {
+        self.line.held.set(true);
+    }
+
+    /// What was held arrives.
+    pub fn let_go(&self) {
+        self.line.held.set(false);
+        self.line.ways.iter().for_each(|way| way.borrow_mut().wake());
+    }
+
     /// Bytes that this end has not read yet.
     pub fn unread(&self) -> usize {
         self.line.ways[1 - self.side].borrow().bytes.len()
@@ -136,7 +156,7 @@ impl<M: Send + 'static> End<M> {
 
     /// The other end has closed the connection, and this one hears of it.
     fn other_is_gone(&self) -> bool {
-        self.line.gone[1 - self.side].get() && !self.line.silent.get()
+        self.line.gone[1 - self.side].get() && !self.line.silent.get() && !self.line.held.get()
     }
 
     /// Puts bytes on their way.
@@ -200,6 +220,9 @@ impl<M: Send + 'static> End<M> {
         }
         let mut way = self.line.ways[1 - self.side].borrow_mut();
         while *filled < into.len() {
+            if self.line.held.get() {
+                return Ok(None);
+            }
             let Some((due, left)) = way.pieces.front_mut() else {
                 return if way.closed || self.other_is_gone() { Err(Closed) } else { Ok(None) };
             };
@@ -278,7 +301,7 @@ impl<M: Send + 'static> Transport for End<M> {
 
     fn close(&self) {
         let is_first = !self.line.gone[self.side].get();
-        if is_first && self.unread() > 0 && !self.line.silent.get() {
+        if is_first && self.unread() > 0 && !self.line.silent.get() && !self.line.held.get() {
             let mut way = self.line.ways[self.side].borrow_mut();
             (way.pieces, way.bytes) = Default::default();
         }

@@ -3,7 +3,7 @@
 //! Purpose: what the engine leaves to somebody else must be as safe as what it does itself.
 //! Invariant: all chance comes from the machine's seed, and machines without one draw as before.
 
-use crate::rig::Machine;
+use crate::machine::Machine;
 use core::cell::{Cell, RefCell};
 use engine::Accelerator;
 use io::{Buf, BufMut, Env, Memory, Priority, Reach};

@@ -8,8 +8,9 @@
 //!
 //! Invariant: taking a picture changes nothing of what runs.
 
+use crate::machine::Message;
 use crate::owed::Owed;
-use crate::rig::{Message, Watch};
+use crate::rig::Watch;
 use crate::versions::Versions;
 use core::ops::Range;
 use sim::{Rng, SharedSimDrive, World};

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Oracle};
 use crate::scenario::{Cuts, Scenario};
 use crate::tally::{LOOKS, Tally};
 use crate::trial;
-use crate::trouble::Kind;
+use crate::trouble::{self, Kind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 48] = [
+pub const KINDS: [&str; 54] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -68,6 +68,12 @@ pub const KINDS: [&str; 48] = [
     "silent: lost write",
     "silent: misdirected write",
     "silent: two strips",
+    "port: held",
+    "port: given up",
+    "port: silent",
+    "port: reset",
+    "port: reset, then late execution",
+    "port: other access",
 ];
 
 /// How far a campaign goes.
@@ -81,8 +87,34 @@ pub struct Extent {
     pub seconds: Option<f64>,
     /// No new seed after so many crash points.
     pub points: Option<u64>,
-    /// Only seeds that have this trouble.
-    pub trouble: Option<Kind>,
+    /// Only seeds that have this.
+    pub only: Option<Only>,
+}
+
+/// What `--trouble` calls drives behind a shelf.
+pub const SHELF: &str = "shelf";
+
+/// What seeds may be chosen by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Only {
+    /// A trouble.
+    Trouble(Kind),
+    /// Drives behind a shelf.
+    Shelf,
+}
+
+impl Only {
+    /// What is called so.
+    pub fn named(name: &str) -> Option<Self> {
+        if name == SHELF { Some(Self::Shelf) } else { trouble::named(name).map(Self::Trouble) }
+    }
+
+    fn has(self, scenario: &Scenario) -> bool {
+        match self {
+            Self::Trouble(kind) => scenario.trouble == Some(kind),
+            Self::Shelf => scenario.shelf.is_some(),
+        }
+    }
 }
 
 /// The line about something that was found.
@@ -133,7 +165,7 @@ pub fn run(extent: &Extent) -> Sum {
             if seed >= extent.seeds.end || late() {
                 return;
             }
-            if extent.trouble.is_some_and(|kind| Scenario::new(seed).trouble != Some(kind)) {
+            if extent.only.is_some_and(|only| !only.has(&Scenario::new(seed))) {
                 continue;
             }
             if !course::takes(seed) {

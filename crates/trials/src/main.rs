@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 use std::process::ExitCode;
-use trials::campaign::{self, Extent};
+use trials::campaign::{self, Extent, Only};
 use trials::course::{self, Found, Sum};
 use trials::scenario::{Cuts, Scenario};
 use trials::tally::Tally;
-use trials::trouble::{self, Kind};
 use trials::{exhaustive, mutation, named, regressions, shrink};
 
 const USAGE: &str = "\
@@ -37,7 +36,7 @@ struct Wish {
     /// With fewer crash points the run fails.
     least: Option<u64>,
     mutant: Option<String>,
-    trouble: Option<Kind>,
+    only: Option<Only>,
     exhaustive: Option<usize>,
     level: Option<String>,
     most: Option<u64>,
@@ -71,7 +70,7 @@ fn parse(arguments: &[String]) -> Option<Wish> {
             "--seconds" => wish.seconds = Some(value()?.parse().ok()?),
             "--points" => wish.points = Some(value()?.parse().ok()?),
             "--least" => wish.least = Some(value()?.parse().ok()?),
-            "--trouble" => wish.trouble = Some(trouble::named(value()?)?),
+            "--trouble" => wish.only = Some(Only::named(value()?)?),
             "--mutant" => wish.mutant = Some(value()?.clone()),
             "--exhaustive" => wish.exhaustive = Some(value()?.parse().ok()?),
             "--level" => wish.level = Some(value()?.clone()),
@@ -143,7 +142,7 @@ fn campaign(seeds: Range<u64>, wish: &Wish) -> ExitCode {
         jobs: wish.jobs.unwrap_or(cores),
         seconds: wish.seconds,
         points: wish.points,
-        trouble: wish.trouble,
+        only: wish.only,
     };
     let sum = campaign::run(&extent);
     let silent = campaign::silent(&sum.tally).into_iter();

@@ -33,17 +33,47 @@ pub use hunting::command;
 #[cfg(feature = "mutants")]
 mod hunting {
     use super::{ExitCode, Hunt};
+    use crate::campaign::SHELF;
     use crate::trouble::KINDS;
-    use engine::mutants::{ALL, Mutant, switch};
+    use engine::mutants::Mutant;
     use std::process::{Command, Output};
     use std::time::Instant;
 
     /// Seconds that a mutant may take to be caught.
     const LIMIT: f64 = 600.0;
 
+    /// A bug of whichever crate.
+    #[derive(Clone, Copy)]
+    enum Bug {
+        Engine(Mutant),
+        Host(nvme_host::mutants::Mutant),
+        Target(nvme_target::mutants::Mutant),
+    }
+
+    impl Bug {
+        fn switch_on(self) {
+            match self {
+                Self::Engine(own) => engine::mutants::switch(Some(own)),
+                Self::Host(own) => nvme_host::mutants::switch(Some(own)),
+                Self::Target(own) => nvme_target::mutants::switch(Some(own)),
+            }
+        }
+    }
+
+    /// All bugs that trials are to catch: what each is called, and what is wrong with it.
+    fn all() -> Vec<(Bug, &'static str, &'static str)> {
+        let engine = engine::mutants::ALL.iter().map(|own| (Bug::Engine(own.0), own.1, own.2));
+        let host = nvme_host::mutants::ALL.iter().map(|own| (Bug::Host(own.0), own.1, own.2));
+        let target = nvme_target::mutants::ALL.iter();
+        let target = target.filter(|own| nvme_target::mutants::OF_TRIALS.contains(&own.0));
+        let target = target.map(|own| (Bug::Target(own.0), own.1, own.2));
+        engine.chain(host).chain(target).collect()
+    }
+
     /// The trouble in which a mutant shows.
-    fn trouble(mutant: Mutant) -> Option<&'static str> {
+    fn trouble(bug: Bug) -> Option<&'static str> {
         use crate::trouble::Kind;
+        let Bug::Engine(mutant) = bug else { return Some(SHELF) };
         let kind = match mutant {
             Mutant::QuarantineOff | Mutant::TimeoutIsDone | Mutant::DeadlineOff => Kind::Hung,
             Mutant::MissedForgotten | Mutant::CatchUpSince | Mutant::CatchUpClean => Kind::Away,
@@ -70,23 +100,24 @@ mod hunting {
     /// seeds.
     pub fn command(what: &str, hunt: &Hunt) -> Option<ExitCode> {
         if what == "list" {
-            for (mutant, name, about) in ALL {
-                println!("{name:28} {about} ({mutant:?})");
+            for (_, name, about) in all() {
+                println!("{name:28} {about}");
             }
             return Some(ExitCode::SUCCESS);
         }
         let names: Vec<&str> = match what {
-            "all" => ALL.iter().map(|(_, name, _)| *name).collect(),
+            "all" => all().iter().map(|(_, name, _)| *name).collect(),
             list => list.split(',').collect(),
         };
-        let known = |name: &&&str| !ALL.iter().any(|(_, n, _)| n == *name);
+        let all = all();
+        let known = |name: &&&str| !all.iter().any(|(_, n, _)| n == *name);
         if let Some(name) = names.iter().find(known) {
             eprintln!("no mutant is called {name}; see --mutant list");
             return Some(ExitCode::from(2));
         }
-        let mutant = |name: &str| ALL.iter().find(|(_, n, _)| *n == name).expect("known").0;
+        let mutant = |name: &str| all.iter().find(|(_, n, _)| *n == name).expect("known").0;
         if hunt.named && names.len() == 1 {
-            switch(Some(mutant(names[0])));
+            mutant(names[0]).switch_on();
             return None;
         }
         if what == "all" || names.len() > 1 {
@@ -147,7 +178,7 @@ mod hunting {
         }
     }
 
-    fn several(names: &[&str], mutant: impl Fn(&str) -> Mutant, hunt: &Hunt) -> ExitCode {
+    fn several(names: &[&str], mutant: impl Fn(&str) -> Bug, hunt: &Hunt) -> ExitCode {
         let mut caught = 0;
         for name in names {
             let begun = Instant::now();

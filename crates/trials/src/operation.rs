@@ -1,6 +1,6 @@
 //! What a host, a person or a fault does to a small array.
 
-use crate::rig::Machine;
+use crate::machine::Machine;
 use crate::small::BLOCK;
 use crate::versions::Versions;
 use engine::manage::command::{TaskAction, TaskKind};

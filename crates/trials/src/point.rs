@@ -18,10 +18,11 @@ use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{self, Areas, Picked, count_fired, count_torn, pick};
 use crate::lists;
 use crate::losses::Losses;
+use crate::machine::Machine;
 use crate::owed::Owed;
 use crate::presence;
 use crate::raw;
-use crate::rig::{ARRAY, Blind, Machine, Rig};
+use crate::rig::{ARRAY, Blind, Rig};
 use crate::silent;
 use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
@@ -232,7 +233,7 @@ pub fn read_range(
 ) -> Outcome<Option<Vec<u8>>> {
     let got = Rc::new(RefCell::new(None));
     let (into, volume) = (got.clone(), volume.clone());
-    let env = rig.world.env(CoreId(0));
+    let env = rig.env(CoreId(0));
     io::Env::spawn(&env, io::Priority::First, async move {
         let (result, bytes) = volume.read(from, Pool::single(bytes as usize)).await;
         *into.borrow_mut() = Some(result.map(|()| bytes.to_vec()));

@@ -2,6 +2,8 @@
 
 use crate::aid::{self, Jobs};
 use crate::failure::{Failure, Oracle, Outcome};
+use crate::machine::{Machine, Message};
+use crate::shelf::Shelf;
 use engine::core::{Core, Settings};
 use engine::limits::DRIVE_DEADLINE;
 use engine::mail::Mail;
@@ -10,15 +12,10 @@ use engine::manage::command::{
 };
 use engine::volume::Volume;
 use io::Env;
-use sim::{SharedSimDrive, SimEnv, Step, World, WorldConfig};
+use sim::{SharedSimDrive, Step, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use units::{CoreId, Nanos};
-
-/// What cores send each other.
-pub type Message = Mail<SharedSimDrive>;
-/// One virtual core.
-pub type Machine = SimEnv<Message>;
 
 /// The longest that anything may take once faults have stopped.
 pub const BOUND: Nanos = Nanos::from_millis(60_000);
@@ -57,6 +54,8 @@ pub struct Rig {
     pub cores: Vec<Core<Machine>>,
     /// What its accelerator did, if it has one.
     pub aided: Rc<Jobs>,
+    /// What its drives are behind, if they are.
+    pub shelf: Option<Rc<Shelf>>,
 }
 
 /// The name of every array of the trials.
@@ -76,21 +75,44 @@ pub fn references_in_order(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimD
 impl Rig {
     /// Switches a machine on.
     pub fn new(config: WorldConfig) -> Self {
-        let (world, aided) = (World::new(config), Rc::<Jobs>::default());
+        Self::with(World::new(config), None)
+    }
+
+    /// Switches a machine on that has these drives behind a shelf, and connects them. Whether
+    /// controllers of the shelf can end each other.
+    ///
+    /// # Errors
+    /// `Stall` if they are never connected.
+    pub fn behind(config: WorldConfig, drives: &[SharedSimDrive], resets: bool) -> Outcome<Self> {
+        let world = World::new(config);
+        let shelf = Shelf::new(&world, drives, resets);
+        let rig = Self::with(world, Some(shelf.clone()));
+        rig.run(&mut Blind, BOUND, "to connect a shelf", || shelf.is_connected())?;
+        Ok(rig)
+    }
+
+    fn with(world: World<Message>, shelf: Option<Rc<Shelf>>) -> Self {
+        let aided = Rc::<Jobs>::default();
         let start = |env| {
+            let env = Machine::new(env, shelf.as_ref());
             let accelerator = aid::of(&env, world.seed(), &aided);
             Core::start_with(env, SETTINGS, accelerator)
         };
         let cores = world.envs().into_iter().map(start).collect();
-        Self { world, cores, aided }
+        Self { world, cores, aided, shelf }
+    }
+
+    /// A core.
+    pub fn env(&self, core: CoreId) -> Machine {
+        Machine::new(self.world.env(core), self.shelf.as_ref())
     }
 
     /// Switches a machine on whose engine has the daemon's settings, and no accelerator.
     pub fn as_served(config: WorldConfig) -> Self {
         let world = World::new(config);
-        let start = |env| Core::start_with(env, Settings::default(), None);
+        let start = |env| Core::start_with(Machine::new(env, None), Settings::default(), None);
         let cores = world.envs().into_iter().map(start).collect();
-        Self { world, cores, aided: Rc::default() }
+        Self { world, cores, aided: Rc::default(), shelf: None }
     }
 
     /// Ends the machine: by a cut of its power, or only the process.

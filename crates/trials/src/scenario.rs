@@ -6,6 +6,7 @@
 
 use crate::abilities::{CATCH_UP, DRIVE_DISCARD};
 use crate::rig::ARRAY;
+use crate::shelf::Trouble;
 use crate::trouble::{self, Kind};
 use core::fmt;
 use engine::limits::DRIVES_MAX;
@@ -104,6 +105,8 @@ pub enum What {
     Drive(Fault, usize),
     /// Of a person: what, and which of the victims.
     Person(Admin, usize),
+    /// Of a port of the shelf.
+    Port(Trouble),
     /// Nobody does anything new for so many seconds.
     Wait(u64),
     /// Nobody does anything new before people have their answers.
@@ -185,6 +188,8 @@ pub struct Scenario {
     pub pictures: usize,
     /// A run of steps that it has.
     pub trouble: Option<Kind>,
+    /// Its drives are behind a shelf; whether controllers of that can end each other.
+    pub shelf: Option<bool>,
 }
 
 /// What is left out or made smaller of a scenario.
@@ -223,6 +228,11 @@ impl fmt::Display for Cuts {
         Ok(())
     }
 }
+
+/// One in so many trials has its drives behind a shelf, if it may.
+const SHELVES: u64 = 4;
+/// Drives of such a trial, at most.
+const SHELF_MOST: usize = 16;
 
 /// Most cores of a session.
 const CORES_MOST: u16 = 4;
@@ -378,6 +388,7 @@ impl Scenario {
         bands(&mut scenario);
         garble(&mut scenario);
         trouble::add(&mut scenario);
+        behind_a_shelf(&mut scenario);
         scenario
     }
 
@@ -438,6 +449,7 @@ impl Scenario {
             sessions,
             pictures,
             trouble: None,
+            shelf: None,
         }
     }
 
@@ -612,6 +624,30 @@ fn people(admin: Admin, rng: &mut Rng) -> Admin {
     if rng.coin() { Admin::Task(kind, action) } else { Admin::Delete }
 }
 
+/// Has some drives behind a shelf, of which ports have troubles. Drawn from a generator of its own:
+/// the rest stays as it is.
+fn behind_a_shelf(scenario: &mut Scenario) {
+    let mut rng = Rng::new(scenario.seed ^ 0x0073_6865_6c66);
+    // A target that takes longer to be quiet than it says is none that anybody could fence.
+    let is_late =
+        |step: &Step| matches!(step.what, What::Drive(Fault::Hung(_) | Fault::Held(_), _));
+    let mut steps = scenario.sessions.iter().flat_map(|session| &session.steps);
+    if rng.below(SHELVES) != 0 || scenario.drives.len() > SHELF_MOST || steps.any(is_late) {
+        return;
+    }
+    scenario.shelf = Some(rng.chance(60));
+    let numbers = scenario.sessions.iter().flat_map(|s| s.steps.iter().map(|step| step.number));
+    let mut number = numbers.max().map_or(0, |last| last + 1);
+    for session in &mut scenario.sessions {
+        for _ in 0..rng.below(5) {
+            let what = What::Port(Trouble::ALL[rng.index(Trouble::ALL.len())]);
+            let step = Step { number, what, seed: rng.bits() };
+            session.steps.insert(rng.index(session.steps.len() + 1), step);
+            number += 1;
+        }
+    }
+}
+
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { level, width, strip, volume, victims, .. } = self;
@@ -623,6 +659,10 @@ impl fmt::Display for Scenario {
             self.unit,
             self.drives.iter().map(|d| d.volatile_cache).collect::<Vec<_>>(),
         )?;
+        if let Some(resets) = self.shelf {
+            let fences = if resets { "resets" } else { "time" };
+            writeln!(f, "drives behind a shelf; fences end by {fences}")?;
+        }
         for (i, session) in self.sessions.iter().enumerate() {
             let Session { world, lanes, steps, end, .. } = session;
             writeln!(f, "session {i}: {} cores, {lanes} at a time, then {end:?}", world.cores)?;

@@ -10,8 +10,10 @@ use crate::camera::Camera;
 use crate::decoder::record::{self, State};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
-use crate::rig::{ARRAY, Answer, BOUND, Machine, Rig, reference};
+use crate::machine::Machine;
+use crate::rig::{ARRAY, Answer, BOUND, Rig, reference};
 use crate::scenario::{Admin, Fault, Host, Scenario, Session, Step, What, shape};
+use crate::shelf::{Shelf, Trouble};
 use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use core::future::Future;
@@ -92,6 +94,8 @@ pub struct Floor {
     hushed: Cell<bool>,
     /// What hangs, or did.
     hangs: RefCell<Vec<Rc<Hang>>>,
+    /// What the drives are behind, if they are.
+    shelf: RefCell<Option<Rc<Shelf>>>,
     tally: RefCell<Tally>,
 }
 
@@ -130,6 +134,7 @@ impl Floor {
             quiet_until: Cell::new(Nanos(0)),
             hushed: Cell::new(false),
             hangs: RefCell::default(),
+            shelf: RefCell::default(),
             tally: RefCell::default(),
         })
     }
@@ -145,11 +150,12 @@ impl Floor {
         camera: &mut Camera,
         tally: &mut Tally,
     ) -> Outcome<Vec<usize>> {
+        self.shelf.borrow_mut().clone_from(&rig.shelf);
         for volume in &status.volumes {
             self.open.borrow_mut().push((volume.name.clone(), rig.open(status, volume)));
         }
         for lane in 0..self.lanes.get() {
-            let env = rig.world.env(CoreId((lane % rig.cores.len()) as u16));
+            let env = rig.env(CoreId((lane % rig.cores.len()) as u16));
             let floor = self.clone();
             let timer = env.clone();
             env.spawn(Priority::First, async move {
@@ -167,7 +173,9 @@ impl Floor {
         let outcome = rig.run(camera, bound, "the work of hosts", || {
             self.ask_for(rig);
             self.hear(rig, status);
+            // What is late by then comes before the end.
             let over = self.lanes.get() == 0
+                && !rig.shelf.as_ref().is_some_and(|shelf| shelf.is_in_trouble())
                 && self.persons.borrow().is_empty()
                 && self.asked.borrow().is_empty();
             over || self.failure.borrow().is_some()
@@ -205,6 +213,10 @@ impl Floor {
                 }
                 What::Answered => {
                     self.hushed.set(true);
+                    Ok(())
+                }
+                What::Port(trouble) => {
+                    self.trouble(trouble, &mut rng);
                     Ok(())
                 }
                 What::Person(admin, victim) => {
@@ -288,6 +300,8 @@ impl Floor {
         let hangs = self.hangs.borrow();
         let meanwhile = hangs.iter().filter(|hang| hang.over.get().is_none_or(|at| at > begun));
         let most = meanwhile.fold(PROMPT, |most, hang| most.after(hang.wait));
+        let shelf = self.shelf.borrow();
+        let most = shelf.as_ref().map_or(most, |shelf| most.after(shelf.waits(begun)));
         let took = env.now().since(begun);
         if took > most {
             return Err(format!("a request took {took:?}, more than {most:?}"));
@@ -430,6 +444,14 @@ impl Floor {
         }
         if !matches!(fault, Fault::Slow | Fault::Hang) {
             self.faulty.set(true);
+        }
+    }
+
+    /// A port of the shelf has a trouble, if the other has none.
+    fn trouble(&self, trouble: Trouble, rng: &mut Rng) {
+        let is_so = self.shelf.borrow().as_ref().is_some_and(|own| own.befall(trouble, rng));
+        if is_so {
+            self.tally.borrow_mut().fault(trouble.name(), 1);
         }
     }
 

@@ -28,11 +28,12 @@ use crate::decoder::map::GroupMap;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Areas, Picked, pick, references};
 use crate::losses::Losses;
+use crate::machine::Message;
 use crate::met::Met;
 use crate::operation::{Operation, Pending, carry_out};
 use crate::owed::Owed;
 use crate::point::{self, Aim, Content, Context, OPTIONS};
-use crate::rig::{ARRAY, BOUND, Blind, Message, Rig, Watch, reference, references_in_order};
+use crate::rig::{ARRAY, BOUND, Blind, Rig, Watch, reference, references_in_order};
 use crate::scenario::{drive_bytes, new_array, shape};
 use crate::tally::Tally;
 use crate::versions::Versions;
@@ -471,7 +472,7 @@ impl Small {
     }
 }
 
-type Volume = engine::Volume<crate::rig::Machine>;
+type Volume = engine::Volume<crate::machine::Machine>;
 
 fn vanish(drives: &[SharedSimDrive], set: u64) {
     let of = |i: &usize| set >> i & 1 == 1;

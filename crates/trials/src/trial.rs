@@ -141,8 +141,11 @@ impl Trial<'_> {
     /// Runs a session; false if the array can't be started any more.
     fn session(&mut self, number: usize) -> Outcome<bool> {
         let session = &self.scenario.sessions[number];
-        let rig = Rig::new(session.world.clone());
         self.drives.iter().for_each(SharedSimDrive::calm);
+        let rig = match self.scenario.shelf {
+            Some(resets) => Rig::behind(session.world.clone(), &self.drives, resets)?,
+            None => Rig::new(session.world.clone()),
+        };
         let found = pick(&self.drives);
         let before = Before::of(&found, self.owed);
         self.owed = before.owed;

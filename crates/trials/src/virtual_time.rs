@@ -11,7 +11,8 @@
 //! large as it takes for a journal area of full size.
 
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::rig::{ARRAY, BOUND, Blind, Machine, Rig, references_in_order};
+use crate::machine::Machine;
+use crate::rig::{ARRAY, BOUND, Blind, Rig, references_in_order};
 use crate::scenario::{new_array, shape};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::volume::Volume;
@@ -181,7 +182,7 @@ impl Bench {
     }
 
     fn fill(&self) -> Outcome<()> {
-        let (env, target) = (self.rig.world.env(CoreId(0)), Served(self.volumes[0].clone()));
+        let (env, target) = (self.rig.env(CoreId(0)), Served(self.volumes[0].clone()));
         let failed = Rc::new(RefCell::new(None));
         let (slot, bytes, own) = (failed.clone(), self.bytes, env.clone());
         env.spawn(Priority::First, async move {
@@ -203,7 +204,7 @@ impl Bench {
         let cores = self.volumes.len();
         for (core, volume) in self.volumes.iter().enumerate() {
             let share = Share::of(workload.shape(self.bytes, None), core, cores);
-            let env = self.rig.world.env(CoreId(core as u16));
+            let env = self.rig.env(CoreId(core as u16));
             let target = Served(volume.clone());
             let (own, clock, slot) = (env.clone(), env.clone(), tallies.clone());
             env.spawn(Priority::First, async move {

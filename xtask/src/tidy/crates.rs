@@ -12,8 +12,8 @@ const ROWS: &[&[&str]] = &[
     &["format", "parity-gpu", "nvme-stream"],
     &["engine"],
     &["runtime", "sim", "front", "nvme-host"],
-    &["drives", "trials", "nbd", "nvme-target"],
-    &["control"],
+    &["drives", "nbd", "nvme-target"],
+    &["control", "trials"],
     &["doctor", "shelf"],
     &["bench"],
     &["palisade"],
@@ -184,7 +184,7 @@ pub fn decoder(files: &[File]) -> Vec<Finding> {
 }
 
 /// The crates that have mutants.
-const MUTATED: [&str; 2] = ["engine", "nvme-target"];
+const MUTATED: [&str; 3] = ["engine", "nvme-target", "nvme-host"];
 
 /// Whether the word at this place, which is `feature`, names one: `feature = "…"`. (It is also a
 /// word of NVMe.)
@@ -218,8 +218,12 @@ pub fn conditions(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Only the trials ask for the engine's bugs, nobody for the NVMe/TCP target's (`cargo xtask
-/// histories` does on its command line), and nothing else is different there.
+/// What the trials ask for.
+const TRIALS: &str =
+    "mutants = [\"engine/mutants\", \"nvme-host/mutants\", \"nvme-target/mutants\"]";
+
+/// Only the trials ask for bugs (and `cargo xtask histories`, on its command line), and nothing
+/// else is different there.
 pub fn mutants(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mutated = |f: &&File| {
@@ -235,14 +239,14 @@ pub fn mutants(files: &[File]) -> Vec<Finding> {
     }
     for (name, file) in manifests(files) {
         let may_be = match name {
-            "trials" => "mutants = [\"engine/mutants\"]",
+            "trials" => TRIALS,
             _ if MUTATED.contains(&name) => "mutants = []",
             _ => "",
         };
         for (index, line) in file.text.lines().map(str::trim).enumerate() {
             let is_text = line.starts_with('#') || line.starts_with("description =");
             if line.contains("mutants") && !is_text && line != may_be {
-                let message = "`mutants` are for the trials (the engine's) and for tests alone";
+                let message = "`mutants` are for the trials and for tests alone";
                 findings.push(Finding::new(file, index + 1, message.to_owned()));
             }
         }
@@ -382,7 +386,7 @@ mod tests {
     #[test]
     fn mutants_elsewhere_are_found() {
         let declared = "[features]\nmutants = []\n";
-        let asked = "[features]\nmutants = [\"engine/mutants\"]\n[dependencies]\n";
+        let asked = &format!("[features]\n{TRIALS}\n[dependencies]\n");
         let forced = format!("{asked}nvme-target = {{ features = [\"mutants\"] }}\n");
         let conditional = "//! A.\n#[cfg(feature = \"sim\")]\n";
         let files = [

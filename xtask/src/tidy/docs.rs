@@ -123,7 +123,11 @@ pub fn links_lead_somewhere(files: &[File]) -> Vec<Finding> {
 
 /// The page whose table names mutants, and where these are declared.
 const TRIALS: &str = "docs/reliability.md";
-const MUTANTS: [&str; 2] = ["crates/engine/src/mutants.rs", "crates/nvme-target/src/mutants.rs"];
+const MUTANTS: [&str; 3] = [
+    "crates/engine/src/mutants.rs",
+    "crates/nvme-host/src/mutants.rs",
+    "crates/nvme-target/src/mutants.rs",
+];
 
 /// The words of a line that stand between backticks.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {

@@ -15,7 +15,11 @@ use sim::{DriveConfig, SharedSimDrive, Stopped, World, WorldConfig};
 use std::sync::{Arc, Mutex};
 use units::{CoreId, MIB, Nanos, Slot};
 
-pub use trials::rig::{Machine, Message, reference, references_in_order as references};
+pub use trials::machine::Message;
+pub use trials::rig::{reference, references_in_order as references};
+
+/// One virtual core, whose drives are its own.
+pub type Machine = sim::SimEnv<Message>;
 
 /// Where the answer to a request comes.
 pub type Answer<T> = Arc<Mutex<Option<Result<T, ManageError>>>>;

@@ -109,9 +109,10 @@ const MOST: u64 = 4000;
 /// none did.
 #[cfg(feature = "mutants")]
 pub fn hunt(history: fn(u64) -> u64) -> Vec<&'static str> {
-    use palisade_nvme_target::mutants::{ALL, switch};
+    use palisade_nvme_target::mutants::{ALL, OF_TRIALS, switch};
     let mut missed = Vec::new();
-    for (mutant, name, _) in ALL {
+    let all: Vec<_> = ALL.iter().filter(|own| !OF_TRIALS.contains(&own.0)).collect();
+    for (mutant, name, _) in &all {
         switch(Some(*mutant));
         let sum = run(&Extent { seeds: 0..MOST, seconds: f64::INFINITY }, history);
         switch(None);
@@ -128,6 +129,6 @@ pub fn hunt(history: fn(u64) -> u64) -> Vec<&'static str> {
             }
         }
     }
-    println!("{} of {} mutants caught", ALL.len() - missed.len(), ALL.len());
+    println!("{} of {} mutants caught", all.len() - missed.len(), all.len());
     missed
 }

@@ -292,6 +292,11 @@ impl SharedSimDrive {
         Self { cell: Arc::new(Mutex::new(copy)), info: self.info.clone() }
     }
 
+    /// Whether both are the same drive.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.cell, &other.cell)
+    }
+
     pub(crate) fn cell(&self) -> &DriveCell {
         &self.cell
     }
