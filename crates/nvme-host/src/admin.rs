@@ -11,7 +11,7 @@ use io::{BufMut, DriveError, Env, Gather, Pool};
 use nvme::command::Command;
 use nvme::drive::{self, Controller, Fabric, Identifiers, Namespace};
 use nvme::fabrics::{Property, property};
-use nvme::identify::BYTES;
+use nvme::identify::{BYTES, has_no_cache};
 use nvme::log::{self, AccessGroup, DISCOVERY_ENTRY_BYTES, Place, page};
 use nvme::request::Request;
 use nvme::reset::{self, Instance};
@@ -106,6 +106,7 @@ impl Admin {
         let into = (bytes > 0).then(|| Pool::single(bytes as usize));
         let asked = Asked {
             namespace: command.namespace(),
+            lapse: 0,
             what: What::Own(command),
             offset: 0,
             bytes: bytes.into(),
@@ -218,6 +219,16 @@ impl Admin {
         let or = |has: [u8; 16], other: [u8; 16]| if has == [0; 16] { other } else { has };
         let known = Identifiers { nguid: or(known.nguid, namespace.nguid), ..known };
         Ok((namespace, known))
+    }
+
+    /// Whether a namespace says that it has no volatile cache, whatever its controller says.
+    pub async fn has_no_cache(&self, id: u32) -> Result<bool, AdminError> {
+        match self.identify(Request::identify_independent(id)).await {
+            Ok(b) => Ok(has_no_cache(&b)),
+            // Controllers before version 2.0 have no such answer.
+            Err(AdminError::Refused(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads `bytes` bytes of a log page, from `offset` on.

@@ -104,6 +104,7 @@ impl<E: Env, D: Dial> Core<E, D> {
         };
         self.subsystem.has_queue(path);
         entered.has_queue = true;
+        requests.set_lapse(terms.lapse);
         let queue = begun.queue(terms.shape, requests.clone(), terms.association);
         let (own, subsystem, association) =
             (Rc::downgrade(&queue), self.subsystem.clone(), terms.association);

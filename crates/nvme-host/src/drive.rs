@@ -27,18 +27,29 @@ pub struct RemoteDrive {
     namespace: u32,
     info: Rc<DriveInfo>,
     can: Can,
+    lapse: u64,
 }
 
 impl RemoteDrive {
     /// The namespace of that number, which is so, by whoever carries these requests.
     pub fn new(requests: Rc<Requests>, namespace: u32, info: DriveInfo, can: Can) -> Self {
-        Self { requests, namespace, info: Rc::new(info), can }
+        Self { requests, namespace, info: Rc::new(info), can, lapse: 0 }
+    }
+
+    /// The same, opened behind that lapse of its subsystem ([`Subsystem::lapse`]): with the next
+    /// one it is gone, if it has a cache.
+    ///
+    /// [`Subsystem::lapse`]: crate::Subsystem::lapse
+    #[must_use]
+    pub fn behind(self, lapse: u64) -> Self {
+        Self { lapse: if self.info.volatile_cache { lapse } else { 0 }, ..self }
     }
 
     fn asked(&self, what: What, (offset, bytes): (u64, u64)) -> Asked {
         Asked {
             what,
             namespace: self.namespace,
+            lapse: self.lapse,
             offset,
             bytes,
             shift: self.info.block_bytes.trailing_zeros() as u8,

@@ -273,13 +273,16 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         let lost = first_of(gone, self.beat(&reached.admin));
         let live = async {
             let look = self.look(&reached.admin, reached.controller);
+            let begun = self.env.now();
             let (info, found) = in_time(&self.env, LOOK, look).await??;
+            let has_cache = found.namespaces.values().any(|(own, _)| own.info.volatile_cache);
+            let is_kept = !has_cache || self.subsystem.vouched(self.path, begun).await;
             life.fence = fence_time(self.subsystem.settings.keep_alive, &info.fabric);
             // One that says nothing of its instance can't be told from another.
             let instance = info.fabric.instance;
             life.controller = (instance.uniquifier != 0).then_some(instance);
             life.since = Some(self.env.now());
-            self.subsystem.lives(self.path, found);
+            self.subsystem.lives(self.path, found, is_kept);
             let over = self.subsystem.over(self.path, association);
             let resets = self.reset_others(&reached.admin, association, &info);
             let works = first_of(self.listen(&reached.admin, &info), resets);
@@ -330,8 +333,9 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         let most = Nanos(beat.0 * (BEATS - 1));
         loop {
             self.env.sleep(beat).await;
+            let asked = self.env.now();
             match first_of(admin.keep_alive(), self.env.sleep(most)).await {
-                First::One(Ok(())) => {}
+                First::One(Ok(())) => self.subsystem.hears(self.path, asked),
                 First::One(Err(error)) => return error.into(),
                 First::Other(()) => return Problem::Silent(most),
             }
@@ -470,11 +474,12 @@ async fn namespaces(
         };
         let Some(block_bytes) = drive_blocks(&namespace) else { continue };
         let has = |bit| info.controller.optional & bit != 0;
+        let volatile_cache = info.controller.write_cache && !admin.has_no_cache(id).await?;
         let is = NamespaceInfo {
             info: DriveInfo {
                 bytes: namespace.blocks.saturating_mul(u64::from(block_bytes)),
                 block_bytes,
-                volatile_cache: info.controller.write_cache,
+                volatile_cache,
                 inline: false,
             },
             known,

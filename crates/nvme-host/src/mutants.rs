@@ -11,6 +11,8 @@ units::mutants! {
         sent";
     AnaIgnored = "ana-ignored": "what a controller says of its ways to namespaces counts for \
         nothing";
+    CacheForgotten = "cache-forgotten": "a drive goes on that may have lost its power, and what \
+        was in its cache (row 4)";
     IoBeforeQueues = "io-before-queues": "requests are given to a path before it has an I/O queue \
         (row 27)";
 }

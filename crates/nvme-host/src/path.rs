@@ -30,6 +30,8 @@ pub(crate) struct PathRecord {
     pub shape: Shape,
     /// Namespaces that the controller has.
     pub access: BTreeMap<u32, Access>,
+    /// When what it answered last was asked, of all whether it is there.
+    pub heard: Nanos,
     /// Carriers that have a connection, or make one.
     pub carriers: usize,
     /// I/O queues that are connected.
@@ -94,6 +96,7 @@ impl PathRecord {
             entries: 0,
             shape: Shape { commands: 0, data_most: 0, capsule_data: 0 },
             access: BTreeMap::new(),
+            heard: Nanos(0),
             carriers: 0,
             queues: 0,
             fences: Fences::default(),
@@ -123,6 +126,7 @@ impl PathRecord {
             controller: self.controller,
             entries: self.entries,
             shape: self.shape,
+            lapse: 0,
         }
     }
 

@@ -107,6 +107,8 @@ enum State {
 pub(crate) struct Asked {
     pub what: What,
     pub namespace: u32,
+    /// The lapse of its subsystem behind which it was opened, if a later one ends it; else 0.
+    pub lapse: u64,
     /// Where it begins in the namespace, and how much it is about, in bytes.
     pub offset: u64,
     pub bytes: u64,
@@ -193,6 +195,8 @@ struct Tables {
     waiting: VecDeque<u32>,
     /// Why nobody will carry anything.
     refused: Option<DriveError>,
+    /// The last lapse of the subsystem.
+    lapse: u64,
     /// The ways to namespaces, in their order; others are carried by any path.
     ways: Vec<(u32, Way)>,
     /// Namespaces, and paths that do not carry out their requests now.
@@ -222,6 +226,7 @@ impl Default for Tables {
             free: Vec::new(),
             waiting: VecDeque::new(),
             refused: None,
+            lapse: 0,
             ways: Vec::new(),
             away: Vec::new(),
             joined: [0; PATHS as usize],
@@ -278,9 +283,12 @@ impl Tables {
         found.map_or(Way::Paths(u64::MAX), |at| self.ways[at].1)
     }
 
-    /// Why requests of a namespace are not carried, if they are not.
-    fn refusal(&self, namespace: u32) -> Option<DriveError> {
-        self.refused.or(match self.way(namespace) {
+    /// Why a request is not carried, if it is not.
+    fn refusal(&self, asked: &Asked) -> Option<DriveError> {
+        let is_past = asked.lapse != 0 && asked.lapse < self.lapse;
+        let lapsed = is_past && !mutants::is(Mutant::CacheForgotten);
+        self.refused.or(match self.way(asked.namespace) {
+            _ if lapsed => Some(DriveError::Gone),
             Way::Paths(_) => None,
             Way::No(error) => Some(error),
         })
@@ -289,8 +297,7 @@ impl Tables {
     /// Ends what waits and is not carried any more.
     fn refuse_waiting(&mut self) {
         for at in core::mem::take(&mut self.waiting) {
-            let namespace = self.get(at).asked.namespace;
-            match self.refusal(namespace) {
+            match self.refusal(&self.entries[at as usize].asked) {
                 Some(error) => {
                     let entry = self.get(at);
                     (entry.state, entry.result) = (State::UnderWay, Err(error));
@@ -351,8 +358,9 @@ impl Tables {
 
     /// A request waits to be carried from its begin on.
     fn wait(&mut self, at: u32) {
-        let namespace = self.get(at).asked.namespace;
-        if let Some(error) = self.refusal(namespace) {
+        let asked = &self.entries[at as usize].asked;
+        let namespace = asked.namespace;
+        if let Some(error) = self.refusal(asked) {
             return self.end(at, Err(error));
         }
         let turn_of = self.next_path(namespace);
@@ -590,6 +598,16 @@ impl Requests {
         let tables = &mut *self.tables.borrow_mut();
         tables.refused = Some(error);
         tables.refuse_waiting();
+    }
+
+    /// The subsystem has had so many lapses: drives with a cache that were opened before the last
+    /// one are gone. Before a queue is joined behind it.
+    pub(crate) fn set_lapse(&self, lapse: u64) {
+        let tables = &mut *self.tables.borrow_mut();
+        if lapse > tables.lapse {
+            tables.lapse = lapse;
+            tables.refuse_waiting();
+        }
     }
 
     /// The ways to namespaces from now on, in ascending order. What is under way stays so.

@@ -6,6 +6,7 @@ fn read(bytes: usize) -> Asked {
     Asked {
         what: What::Read,
         namespace: 1,
+        lapse: 0,
         offset: 0,
         bytes: bytes as u64,
         shift: 9,

@@ -34,6 +34,10 @@
 //! - What a controller says of a namespace changes nothing that is said of it to those who use it:
 //!   one that is of another size is reached by no path.
 //! - A path is forgotten when its fences have ended.
+//! - *Lapses*: what a drive has in a volatile cache it loses with its power, and nobody tells. It
+//!   had its power as long as a controller of it was there all the time. So an association with one
+//!   that has a cache is live once another path has answered what it was asked since the
+//!   association began. Where none is live that is a lapse, and drives opened before it are gone.
 
 use crate::Can;
 use crate::changed::Changed;
@@ -121,6 +125,7 @@ pub(crate) struct Terms {
     pub controller: u16,
     pub entries: u16,
     pub shape: Shape,
+    pub lapse: u64,
 }
 
 struct Known {
@@ -144,6 +149,11 @@ struct State {
     ways: Vec<(u32, Way)>,
     /// A path was live.
     was_reached: bool,
+    /// How often a path became live while nobody could say that the subsystem had its power all the
+    /// time.
+    lapse: u64,
+    /// Who waits for another path to be heard.
+    listening: usize,
     is_closed: bool,
 }
 
@@ -290,6 +300,12 @@ impl Subsystem {
         self.lock().namespaces.get(&id).map(|known| known.is.clone())
     }
 
+    /// Lapses so far: how often a path became live while nobody could say that the subsystem had
+    /// its power all the time. What drives had in a cache before the last one may be lost.
+    pub fn lapse(&self) -> u64 {
+        self.lock().lapse
+    }
+
     /// Whether a path leads to a namespace, as far as the overseer knows.
     pub fn is_reached(&self, namespace: u32) -> bool {
         let state = self.lock();
@@ -314,9 +330,42 @@ impl Subsystem {
         })
     }
 
-    /// A path is live, with what was found.
-    pub(crate) fn lives(&self, path: Path, found: Found) {
+    /// Waits until another path has answered what it was asked after `since`, or none is live:
+    /// whether one has.
+    pub(crate) async fn vouched(&self, path: Path, since: Nanos) -> bool {
+        let _listening = Listening::new(self);
+        let heard = || {
+            let state = self.lock();
+            let others = state.paths.iter().filter(|(number, _)| **number != path.number);
+            let mut live = others.map(|(_, own)| own).filter(|own| own.stage == Stage::Live);
+            let mut is_any = false;
+            let is_heard = live.any(|own| {
+                is_any = true;
+                own.heard > since
+            });
+            (is_heard || !is_any).then_some(is_heard)
+        };
+        self.changed.wait_until(heard).await
+    }
+
+    /// A live path has answered what it was asked then.
+    pub(crate) fn hears(&self, path: Path, asked: Nanos) {
+        let mut state = self.lock();
+        if let Some(record) = state.paths.get_mut(&path.number) {
+            record.heard = asked;
+        }
+        let listening = state.listening;
+        drop(state);
+        if listening > 0 {
+            self.changed.notify();
+        }
+    }
+
+    /// A path is live, with what was found; `is_kept` if the subsystem had its power since another
+    /// was.
+    pub(crate) fn lives(&self, path: Path, found: Found, is_kept: bool) {
         self.change(|state| {
+            state.lapse += u64::from(!is_kept);
             state.serial.clone_from(&found.serial);
             state.was_reached = true;
             let access = state.meet(found.namespaces);
@@ -483,6 +532,7 @@ impl Subsystem {
     pub(crate) fn enter(&self, path: Path, after: u64) -> impl Future<Output = Option<Terms>> {
         self.changed.wait_until(move || {
             let mut state = self.lock();
+            let lapse = state.lapse;
             let record = state.paths.get_mut(&path.number);
             let Some(record) = record.filter(|own| own.serial == path.serial) else {
                 return Some(None);
@@ -490,7 +540,7 @@ impl Subsystem {
             let is_new = record.stage == Stage::Live && record.turn > after && !record.is_removed;
             is_new.then(|| {
                 record.carriers += 1;
-                Some(record.terms(path.number))
+                Some(Terms { lapse, ..record.terms(path.number) })
             })
         })
     }
@@ -531,6 +581,22 @@ impl Subsystem {
             self.changed.notify();
         }
         next
+    }
+}
+
+/// Somebody waits for a path to be heard.
+struct Listening<'a>(&'a Subsystem);
+
+impl<'a> Listening<'a> {
+    fn new(subsystem: &'a Subsystem) -> Self {
+        subsystem.lock().listening += 1;
+        Self(subsystem)
+    }
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.lock().listening -= 1;
     }
 }
 

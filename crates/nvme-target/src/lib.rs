@@ -61,6 +61,9 @@ pub trait Volumes: 'static {
     type Volume: Blocks;
     /// Volumes compare and write as one: hosts are told that they may ask for it.
     const COMPARES_AND_WRITES: bool = true;
+    /// A volume that has no volatile cache never gets one: hosts may be told that they need not
+    /// flush it.
+    const CACHES_STAY: bool = false;
 
     /// The volume, if it is there, for hosts that came through this port.
     fn open(&self, key: &Self::Key, port: PortId) -> Option<Self::Volume>;

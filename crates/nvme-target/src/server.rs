@@ -122,6 +122,12 @@ impl<E: Env, T: Transport, X: Volumes> Server<E, T, X> {
         self.connections.borrow().iter().for_each(|connection| connection.close());
     }
 
+    /// Forgets all connections, whose tasks do not run any more: the core has ended under them.
+    pub fn abandon(&self) {
+        drop(self.connections.take());
+        drop(self.checks.take());
+    }
+
     /// Ends the workers and the clock; there is no connection any more.
     pub fn stop(&self) {
         self.stopped.set(true);

@@ -257,13 +257,24 @@ pub fn descriptors(nguid: &[u8; 16], uuid: &[u8; 16]) -> [u8; BYTES] {
 }
 
 /// A namespace whatever its command set (CNS 08h; Base, figure 280): shared, of a group.
-pub fn namespace_independent(group: u32, is_ready: bool) -> [u8; BYTES] {
+/// `has_no_cache`: it has no volatile write cache, though its controller may say that there is one
+/// (NSFEAT, VWCNP; Base 2.1, the same structure).
+pub fn namespace_independent(group: u32, is_ready: bool, has_no_cache: bool) -> [u8; BYTES] {
     let mut b = [0; BYTES];
+    b[0] = u8::from(has_no_cache) << NO_CACHE_BIT;
     b[1] = 1;
     put(&mut b, 4, &group.to_le_bytes());
     b[14] = u8::from(is_ready);
     b
 }
+
+/// Whether the answer to that says that it has no volatile write cache.
+pub const fn has_no_cache(b: &[u8; BYTES]) -> bool {
+    b[0] >> NO_CACHE_BIT & 1 == 1
+}
+
+/// Where NSFEAT says so.
+const NO_CACHE_BIT: u32 = 5;
 
 /// Combinations of command sets (CNS 1Ch; Base, figure 290): one, the NVM command set alone.
 pub fn command_sets() -> [u8; BYTES] {

@@ -61,6 +61,11 @@ impl Request {
         Self::identify(cns::NAMESPACE, namespace)
     }
 
+    /// What it is whatever its command set: [`crate::identify::has_no_cache`].
+    pub fn identify_independent(namespace: u32) -> Self {
+        Self::identify(cns::NAMESPACE_INDEPENDENT, namespace)
+    }
+
     fn identify(cns: u8, namespace: u32) -> Self {
         let transfer = Transfer::FromDrive(identify::BYTES as u32);
         Self::new(admin::IDENTIFY, namespace, [u32::from(cns), 0], transfer)

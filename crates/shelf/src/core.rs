@@ -64,6 +64,7 @@ impl Volumes for Namespaces {
     type Key = Key;
     type Volume = Namespace;
     const COMPARES_AND_WRITES: bool = false;
+    const CACHES_STAY: bool = true;
 
     fn open(&self, key: &Key, port: PortId) -> Option<Namespace> {
         let at_port = self.shared.drives.get(key.drive)?.get(key.namespace)?;

@@ -36,6 +36,8 @@ pub struct Inner {
     block_bytes: u32,
     strip_bytes: u32,
     stripe_bytes: u32,
+    /// What is acknowledged may be lost before a flush.
+    pub volatile_cache: Cell<bool>,
     /// Requests in this range fail.
     bad: RefCell<Option<(Range<u64>, BlockError)>>,
     /// Requests at this offset wait.
@@ -64,6 +66,7 @@ impl MemoryVolume {
             block_bytes,
             strip_bytes: 64 << 10,
             stripe_bytes: 3 * (64 << 10),
+            volatile_cache: Cell::new(false),
             bad: RefCell::default(),
             held: Cell::new(None),
             in_flight: Cell::new(0),
@@ -128,7 +131,7 @@ impl Blocks for MemoryVolume {
         self.0.stripe_bytes
     }
     fn volatile_cache(&self) -> bool {
-        false
+        self.0.volatile_cache.get()
     }
     async fn read(&self, offset: u64, mut into: BufMut) -> (Result<(), BlockError>, BufMut) {
         let bytes = into.len();

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 54] = [
+pub const KINDS: [&str; 55] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -74,6 +74,7 @@ pub const KINDS: [&str; 54] = [
     "port: reset",
     "port: reset, then late execution",
     "port: other access",
+    "shelf: without power",
 ];
 
 /// How far a campaign goes.

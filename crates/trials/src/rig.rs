@@ -72,6 +72,12 @@ pub fn references_in_order(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimD
     drives.iter().enumerate().map(|(i, d)| reference(d, i)).collect()
 }
 
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.shelf.take().inspect(|shelf| shelf.abandon());
+    }
+}
+
 impl Rig {
     /// Switches a machine on.
     pub fn new(config: WorldConfig) -> Self {

@@ -636,11 +636,16 @@ fn behind_a_shelf(scenario: &mut Scenario) {
         return;
     }
     scenario.shelf = Some(rng.chance(60));
+    // Where some drives lose what they had in caches, and others do not, more are out than faults
+    // may befall.
+    let has_cache = |drive: &DriveConfig| drive.volatile_cache;
+    let is_mixed = scenario.volatile() && !scenario.drives.iter().all(has_cache);
+    let troubles = &Trouble::ALL[..Trouble::ALL.len() - usize::from(is_mixed)];
     let numbers = scenario.sessions.iter().flat_map(|s| s.steps.iter().map(|step| step.number));
     let mut number = numbers.max().map_or(0, |last| last + 1);
     for session in &mut scenario.sessions {
         for _ in 0..rng.below(5) {
-            let what = What::Port(Trouble::ALL[rng.index(Trouble::ALL.len())]);
+            let what = What::Port(troubles[rng.index(troubles.len())]);
             let step = Step { number, what, seed: rng.bits() };
             session.steps.insert(rng.index(session.steps.len() + 1), step);
             number += 1;

@@ -94,6 +94,8 @@ pub struct Floor {
     hushed: Cell<bool>,
     /// What hangs, or did.
     hangs: RefCell<Vec<Rc<Hang>>>,
+    /// The shelf lost its power, and drives what they had in caches.
+    pub unpowered: Cell<bool>,
     /// What the drives are behind, if they are.
     shelf: RefCell<Option<Rc<Shelf>>>,
     tally: RefCell<Tally>,
@@ -134,6 +136,7 @@ impl Floor {
             quiet_until: Cell::new(Nanos(0)),
             hushed: Cell::new(false),
             hangs: RefCell::default(),
+            unpowered: Cell::new(false),
             shelf: RefCell::default(),
             tally: RefCell::default(),
         })
@@ -400,7 +403,7 @@ impl Floor {
         let Err(error) = result else { return Ok(true) };
         let lost = self.lost.borrow();
         let lost = lost.iter().filter(|(unit, _)| self.meets(**unit, range)).map(|(_, why)| *why);
-        let over = self.fragile && self.faulty.get();
+        let over = self.fragile && self.faulty.get() || self.unpowered.get();
         if let Some(cause) = lost.min().or(over.then_some(Cause::OverBudget)) {
             tally.lean(cause);
             return Ok(false);
@@ -450,8 +453,14 @@ impl Floor {
     /// A port of the shelf has a trouble, if the other has none.
     fn trouble(&self, trouble: Trouble, rng: &mut Rng) {
         let is_so = self.shelf.borrow().as_ref().is_some_and(|own| own.befall(trouble, rng));
-        if is_so {
-            self.tally.borrow_mut().fault(trouble.name(), 1);
+        if !is_so {
+            return;
+        }
+        self.tally.borrow_mut().fault(trouble.name(), 1);
+        if trouble == Trouble::Power && self.drives.iter().any(|own| own.info().volatile_cache) {
+            // More drives may be gone than can be spared, with what was not flushed.
+            self.unpowered.set(true);
+            self.versions.borrow_mut().lost_caches();
         }
     }
 
@@ -646,6 +655,10 @@ impl Floor {
             }
             Asked::Volume(name, old, bytes, answer) => {
                 let Some(result) = answer.take() else { return true };
+                if result.is_err() && self.unpowered.get() {
+                    // It may be on drives that have gone since.
+                    return false;
+                }
                 let versions = &mut *self.versions.borrow_mut();
                 let at = versions.named(name).expect("it was asked for");
                 match (result, old) {

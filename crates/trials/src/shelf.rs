@@ -14,7 +14,9 @@
 //!
 //! Invariants
 //! - While one port is not up the other is left alone: no drive is out for longer than requests
-//!   wait for a path.
+//!   wait for a path. Both are down for less than that when the shelf loses its power.
+//! - A drive that lost with its power what it had in a cache is gone to the server, until the end
+//!   of the session: nobody opens it anew.
 //! - What is held arrives before the target gives that connection up: later it would be dropped, as
 //!   any target does it.
 
@@ -75,12 +77,14 @@ pub enum Trouble {
     Late,
     /// It has no way to a drive any more, or not the best.
     Access,
+    /// The whole shelf loses its power, with what its drives have in caches, and has it again soon.
+    Power,
 }
 
 impl Trouble {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Held, Self::Left, Self::Silent, Self::Reset, Self::Late, Self::Access];
+    /// All of them; the last is the whole shelf's.
+    pub const ALL: [Self; 7] =
+        [Self::Held, Self::Left, Self::Silent, Self::Reset, Self::Late, Self::Access, Self::Power];
 
     /// What the tally calls it.
     pub const fn name(self) -> &'static str {
@@ -91,6 +95,7 @@ impl Trouble {
             Self::Reset => "port: reset",
             Self::Late => "port: reset, then late execution",
             Self::Access => "port: other access",
+            Self::Power => "shelf: without power",
         }
     }
 }
@@ -98,17 +103,19 @@ impl Trouble {
 type Line = End<Message>;
 
 /// The drives as the target serves them.
-struct Served(Vec<SimDrive>);
+#[derive(Clone)]
+struct Served(Rc<RefCell<Vec<SimDrive>>>);
 
 impl Volumes for Served {
     type Key = usize;
     type Volume = OfDrive<SimDrive>;
 
     const COMPARES_AND_WRITES: bool = false;
+    const CACHES_STAY: bool = true;
 
     fn open(&self, number: &usize, _: PortId) -> Option<OfDrive<SimDrive>> {
         // A target that has a dead drive says that it can't read it.
-        self.0.get(*number).map(|own| OfDrive::new(own.clone(), BlockError::Unavailable))
+        self.0.borrow().get(*number).map(|own| OfDrive::new(own.clone(), BlockError::Unavailable))
     }
 
     fn health(&self, _: &usize) -> Health {
@@ -169,10 +176,14 @@ fn nqn(name: &str) -> Nqn {
 pub struct Shelf {
     env: SimEnv<Message>,
     drives: Vec<SharedSimDrive>,
+    served: Served,
+    server: Rc<Server<SimEnv<Message>, Line, Served>>,
     target: Arc<Target<usize>>,
     subsystem: Arc<Subsystem>,
     requests: Vec<Rc<Requests>>,
     cables: Rc<[Cable; 2]>,
+    /// The lapse behind which drives are opened: the first.
+    opened: u64,
     /// A port is in trouble.
     is_busy: Cell<bool>,
     /// When each trouble began, and ended.
@@ -189,9 +200,9 @@ impl Shelf {
         for port in PORTS {
             target.set_port(port, Port { address: None, service: 4420 });
         }
-        let own = Served(drives.iter().map(|drive| env.bind(drive)).collect());
+        let served = Served(Rc::default());
         let memory = ConnectionMemory::new(MEMORY);
-        let server = Server::start_with(env.clone(), target.clone(), own, memory);
+        let server = Server::start_with(env.clone(), target.clone(), served.clone(), memory);
         for number in 0..drives.len() {
             target.add(&number.to_string(), export(number)).expect("another number");
         }
@@ -231,7 +242,25 @@ impl Shelf {
         }
         let drives = drives.to_vec();
         let (is_busy, troubles) = Default::default();
-        Rc::new(Self { env, drives, target, subsystem, requests, cables, is_busy, troubles })
+        let shelf = Self {
+            env,
+            drives,
+            served,
+            server,
+            target,
+            subsystem,
+            requests,
+            cables,
+            opened: 1,
+            is_busy,
+            troubles,
+        };
+        shelf.open_drives();
+        Rc::new(shelf)
+    }
+
+    fn open_drives(&self) {
+        *self.served.0.borrow_mut() = self.drives.iter().map(|own| self.env.bind(own)).collect();
     }
 
     /// Whether all paths are live.
@@ -245,7 +274,8 @@ impl Shelf {
         let number = self.drives.iter().position(|own| own.is_same(shared));
         let namespace = number.expect("a drive of the trial") as u32 + 1;
         let is = self.subsystem.namespace(namespace).expect("its paths were live");
-        RemoteDrive::new(self.requests[core.index()].clone(), namespace, is.info, is.can)
+        let requests = self.requests[core.index()].clone();
+        RemoteDrive::new(requests, namespace, is.info, is.can).behind(self.opened)
     }
 
     /// How much longer a request may take that began then.
@@ -292,6 +322,7 @@ impl Shelf {
                 span = Nanos(rng.between(1, KEEP_ALIVE.0));
                 self.be_late(port, span, rng);
             }
+            Trouble::Power => self.lose_power(span, rng),
             Trouble::Access => {
                 let worse = [
                     Access::NonOptimized,
@@ -340,6 +371,30 @@ impl Shelf {
             drive.hold(0, 0);
             drive.release();
         });
+    }
+
+    /// Drives lose their power, and nobody connects for so long. They answer again once they are
+    /// opened anew.
+    fn lose_power(&self, span: Nanos, rng: &mut Rng) {
+        for cable in &*self.cables {
+            cable.is_down.set(true);
+            cable.lines.borrow().iter().for_each(Transport::close);
+        }
+        for drive in self.drives.iter().filter(|drive| !drive.is_gone()) {
+            drive.power_cut(rng.bits());
+        }
+        self.open_drives();
+        let (env, cables) = (self.env.clone(), self.cables.clone());
+        self.env.spawn(Priority::First, async move {
+            env.sleep(span).await;
+            cables.iter().for_each(|cable| cable.is_down.set(false));
+        });
+    }
+
+    /// The world ends: what the target has is given back.
+    pub fn abandon(&self) {
+        self.server.abandon();
+        self.cables.iter().for_each(|cable| drop(cable.lines.take()));
     }
 
     /// Whether a port is in trouble.

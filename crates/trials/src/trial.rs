@@ -138,7 +138,8 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Runs a session; false if the array can't be started any more.
+    /// Runs a session; false if it is the last one: the array can't be started any more, or lacks
+    /// more than scenarios count on.
     fn session(&mut self, number: usize) -> Outcome<bool> {
         let session = &self.scenario.sessions[number];
         self.drives.iter().for_each(SharedSimDrive::calm);
@@ -193,7 +194,8 @@ impl Trial<'_> {
         let (number, power, owed) = (0, true, self.owed);
         camera.pictures.push(Picture { number, border, drives, versions, power, owed });
         self.keep(camera);
-        Ok(true)
+        // What drives lost with their caches nobody has made good before the next session.
+        Ok(!floor.unpowered.get())
     }
 
     /// Lets some arrays come to rest after their last session: then in-flight pages name nothing.

@@ -283,6 +283,13 @@ impl Versions {
         }
     }
 
+    /// Drives have lost what they had in caches, while hosts go on.
+    pub fn lost_caches(&mut self) {
+        for block in self.volumes.iter_mut().flat_map(|v| &mut v.blocks) {
+            block.now = block.kept.clone();
+        }
+    }
+
     /// A range may hold anything from here on.
     pub fn forgive(&mut self, at: usize, from: u64, bytes: u64) {
         let span = self.span(from, bytes);

@@ -126,6 +126,8 @@ pub(crate) struct Remote {
     subsystem: Arc<Subsystem>,
     namespace: u32,
     is: NamespaceInfo,
+    /// The lapse of the subsystem behind which it was opened.
+    lapse: u64,
     pub(crate) path: PathBuf,
     pub(crate) serial: String,
     pub(crate) counts: Counts,
@@ -362,7 +364,8 @@ impl Fabric {
         subsystem.is_reached(namespace).then(|| (serial(&is.known, &of, namespace), of))
     }
 
-    /// Opens a namespace as a drive. The same that is open already, if it is.
+    /// Opens a namespace as a drive. The same that is open already, if it is, and did not lose what
+    /// it had in a cache.
     ///
     /// # Errors
     /// The subsystem is not connected or has no such namespace, or another's has its identity.
@@ -387,13 +390,16 @@ impl Fabric {
         let own = all.get_mut(&name.to_string()).expect("it was found");
         own.drives.retain(|drive| drive.strong_count() > 0);
         let open = own.drives.iter().filter_map(std::sync::Weak::upgrade);
-        let drive = open.into_iter().find(|drive| drive.namespace == namespace);
+        let lapse = if is.info.volatile_cache { own.subsystem.lapse() } else { 0 };
+        let is_it = |drive: &Arc<Remote>| (drive.namespace, drive.lapse) == (namespace, lapse);
+        let drive = open.into_iter().find(is_it);
         let drive = drive.unwrap_or_else(|| {
             let (fabric, handle) = (self.0.number, self.0.handle.clone());
             let subsystem = own.subsystem.clone();
             let serial = serial(&is.known, &subsystem.serial(), namespace);
             let counts = Counts::default();
-            let remote = Remote { fabric, handle, subsystem, namespace, is, path, serial, counts };
+            let remote =
+                Remote { fabric, handle, subsystem, namespace, is, lapse, path, serial, counts };
             let remote = Arc::new(remote);
             own.drives.push(Arc::downgrade(&remote));
             remote
@@ -457,7 +463,8 @@ impl Remote {
     /// The drive of the calling core.
     pub(crate) fn bind(&self) -> RemoteDrive {
         let requests = self::core::requests(self.fabric, &self.subsystem);
-        RemoteDrive::new(requests, self.namespace, self.is.info.clone(), self.is.can)
+        let drive = RemoteDrive::new(requests, self.namespace, self.is.info.clone(), self.is.can);
+        drive.behind(self.lapse)
     }
 
     /// Has the fabric's core do something with its drive, and waits for that.

@@ -324,7 +324,8 @@ impl<E: Host> Managed<E> {
     /// Makes a changed record durable on every drive that takes part. With `epoch`, as the next
     /// epoch. A drive that fails meanwhile is failed by the same commit, and the slot that makes a
     /// group whole whose loss was accepted leaves it with a resync to do. A change that the format
-    /// has no room for is refused, and nothing is written.
+    /// has no room for is refused, and nothing is written. Where no drive takes part any more that
+    /// is an error: nothing is done that no drive has recorded.
     pub async fn commit(
         &self,
         epoch: bool,
@@ -344,7 +345,7 @@ impl<E: Host> Managed<E> {
             let failed = self.write_records(&record).await;
             *self.record.borrow_mut() = record.clone();
             self.news.set(true);
-            if failed.is_empty() {
+            if failed.is_empty() && !self.taking_part(&record).is_empty() {
                 return Ok(());
             }
             let mut out = false;

@@ -7,7 +7,8 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{FORCE, Machine, Rig, drives, duplicates, record, references};
 use engine::manage::command::{
-    ArrayState, ArrayStatus, ManageError, Request, SlotHealth, StartOptions, TaskAction, TaskKind,
+    ArrayState, ArrayStatus, ManageError, NewSize, Request, Shrink, SlotHealth, StartOptions,
+    TaskAction, TaskKind,
 };
 use engine::volume::Volume;
 use io::BlockError;
@@ -271,5 +272,28 @@ fn two_reads_that_fail_at_once_cost_no_more_than_one_drive() {
     for step in 0..24 {
         hiccups(Level::Raid1, 2, 60 * step, 50 + step);
         hiccups(Level::Raid5, 4, 60 * step, 80 + step);
+    }
+}
+
+/// No drive is left to write a record to: nothing is called done that no drive has.
+#[test]
+fn what_no_drive_could_record_is_refused() {
+    for level in [Level::Raid0, Level::Raid5] {
+        let all = drives(3, 17, false);
+        let rig = Rig::new(17, 1);
+        rig.create(level, &all, 16 << 10).unwrap();
+        let volume = rig.volume(MIB).remove(0);
+        all.iter().for_each(SharedSimDrive::vanish);
+        for block in 0..8 {
+            assert!(common::write(&rig, &volume, block * (64 << 10), &[1; 4096]).is_err());
+        }
+        assert_eq!(rig.status().state, ArrayState::Failed);
+        for _ in 0..2 {
+            let made = rig.ask(|r| Request::VolumeCreate("a".into(), "w".into(), MIB, r));
+            assert!(matches!(made, Err(ManageError::State(ArrayState::Failed))), "{made:?}");
+            let size = NewSize { bytes: 512 << 10, shrink: Shrink::Always };
+            let sized = rig.ask(|r| Request::VolumeResize("a".into(), "v".into(), size, r));
+            assert!(matches!(sized, Err(ManageError::State(ArrayState::Failed))), "{sized:?}");
+        }
     }
 }

@@ -1,17 +1,23 @@
 //! Several paths: one goes, and the others carry on.
 
-use crate::paths::{FENCE, Host, KEEP_ALIVE, is_write, seconds};
-use crate::support::{PORTS, buffer, empty};
-use io::Drive;
+use crate::paths::{CORES, Cable, FENCE, Host, KEEP_ALIVE, is_write, seconds, settings};
+use crate::support::{PORTS, Rig, buffer, empty};
+use io::{Drive, DriveError};
 use nvme::log::Access;
 use nvme_target::Group;
-use palisade_nvme_host::PathState;
+use palisade_nvme_host::{PathState, RemoteDrive};
+use std::cell::Cell;
 use std::rc::Rc;
 use units::Nanos;
 
 /// States of the paths.
 fn states(host: &Host) -> Vec<PathState> {
     host.subsystem.paths(host.rig.world.now()).iter().map(|path| path.state).collect()
+}
+
+/// How often a path was live again.
+fn reconnects(host: &Host, path: usize) -> u64 {
+    host.subsystem.paths(host.rig.world.now())[path].reconnects
 }
 
 fn wait_until(host: &Host, is_so: impl Fn(&Host) -> bool) {
@@ -167,4 +173,58 @@ fn what_no_port_has_a_way_to_waits_for_one() {
     assert_eq!(write.get().map(|(result, _)| result), Some(Ok(())));
     assert_eq!(writes(&host, 4096), 1);
     host.finish();
+}
+
+/// Whether a drive that was opened so long ago takes a write, and one that is opened now.
+fn take_writes(host: &Host, old: &RemoteDrive) -> [bool; 2] {
+    let (old, new, told) = (old.clone(), host.drive(0), Rc::new(Cell::new([false; 2])));
+    let own = told.clone();
+    host.run(0, async move {
+        let mut done = [false; 2];
+        for (drive, done) in [old, new].into_iter().zip(&mut done) {
+            let result = drive.write(4096, &[buffer(1, 4096)], false).await;
+            assert!(result.is_ok() || result == Err(DriveError::Gone), "{result:?}");
+            *done = result.is_ok();
+        }
+        own.set(done);
+    });
+    told.get()
+}
+
+/// What a drive with a cache acknowledged it may have lost if no path was there for a moment: then
+/// it is gone, until it is opened anew. One path that stays proves that it had its power.
+#[test]
+fn a_drive_that_may_have_lost_its_cache_is_gone() {
+    for (has_cache, seed) in [(false, 25), (true, 26)] {
+        let rig = Rig::with_cores(seed, CORES);
+        rig.volume.0.volatile_cache.set(has_cache);
+        let host = Host::by(rig, vec![Cable::default(), Cable::default()], settings());
+        all_live(&host);
+        let drive = host.drive(0);
+        for path in 0..2 {
+            let before = reconnects(&host, path);
+            host.cables[path].break_all();
+            wait_until(&host, |host| reconnects(host, path) > before);
+            all_live(&host);
+        }
+        assert_eq!(take_writes(&host, &drive), [true; 2], "there was a path all the time");
+        // Both, one a moment behind the other; and one by one, but of the second nobody hears
+        // before the first is back.
+        for is_silent in [false, true] {
+            let (drive, before) = (host.drive(0), reconnects(&host, 0));
+            host.cable.break_all();
+            match is_silent {
+                false => host.cables[1].break_all(),
+                true => {
+                    host.cables[1].is_cut.set(true);
+                    host.cables[1].fall_silent();
+                }
+            }
+            wait_until(&host, |host| reconnects(host, 0) > before);
+            assert_eq!(take_writes(&host, &drive), [!has_cache, true], "{is_silent}");
+            host.cables[1].is_cut.set(false);
+            all_live(&host);
+        }
+        host.finish();
+    }
 }

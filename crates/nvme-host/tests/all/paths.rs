@@ -130,7 +130,7 @@ impl Host {
         Self::by(Rig::with_cores(seed, CORES), cables, settings())
     }
 
-    fn by(rig: Rig, cables: Vec<Cable>, settings: Settings) -> Self {
+    pub fn by(rig: Rig, cables: Vec<Cable>, settings: Settings) -> Self {
         let cables: Vec<_> = cables.into_iter().map(Rc::new).collect();
         let identity = HostIdentity { nqn: nqn(HOST), id: [5; 16] };
         let subsystem = Subsystem::new(nqn(SUBSYSTEM), identity, settings);
@@ -183,7 +183,8 @@ impl Host {
     pub fn drive(&self, core: u16) -> RemoteDrive {
         let is = self.subsystem.namespace(3).expect("it is known");
         assert_eq!((is.info.bytes, is.info.block_bytes), (BYTES as u64, BLOCK));
-        RemoteDrive::new(self.requests[usize::from(core)].clone(), 3, is.info, is.can)
+        let requests = self.requests[usize::from(core)].clone();
+        RemoteDrive::new(requests, 3, is.info, is.can).behind(self.subsystem.lapse())
     }
 
     /// Begins a write on a core: what came of it, and when.

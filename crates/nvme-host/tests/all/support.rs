@@ -40,6 +40,7 @@ struct Shelf(MemoryVolume);
 impl Volumes for Shelf {
     type Key = u8;
     type Volume = MemoryVolume;
+    const CACHES_STAY: bool = true;
 
     fn open(&self, _: &u8, _: PortId) -> Option<MemoryVolume> {
         Some(self.0.clone())

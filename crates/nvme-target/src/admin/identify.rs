@@ -109,9 +109,11 @@ impl<E: Env, T: Transport, X: Volumes> Session<E, T, X> {
             cns::NAMESPACE_OF_SET => seen.map(|_| [0; BYTES]),
             cns::NAMESPACE_INDEPENDENT => {
                 let told = |seen: &Seen<X::Key, X::Volume>| {
+                    let has_none = |volume: &X::Volume| X::CACHES_STAY && !volume.volatile_cache();
                     identify::namespace_independent(
                         seen.export.group.number(),
                         seen.volume.is_some(),
+                        seen.volume.as_ref().is_some_and(has_none),
                     )
                 };
                 seen.map(told)
