@@ -295,6 +295,11 @@ impl Manager {
         self.problems().get(&uuid).is_some_and(|known| known.paths == paths)
     }
 
+    /// It is tried again.
+    pub(crate) fn forget_problem(&self, uuid: Uuid) {
+        self.problems().remove(&uuid);
+    }
+
     /// All running arrays.
     pub(crate) async fn running(&self) -> Result<Vec<ArrayStatus>, Error> {
         self.data.ask(Request::Status).await
@@ -541,6 +546,7 @@ impl Manager {
             return Err(names::unknown_array(uuid));
         }
         self.in_hand().insert(wanted);
+        self.returns.settled(wanted);
         let view::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
         let seen = planned.map(|planned| planned.seen.as_slice()).unwrap_or_default();
@@ -612,9 +618,18 @@ impl Manager {
 
     /// Stops a running array.
     pub(crate) async fn stop_array(&self, uuid: &str) -> Result<(), Error> {
+        if let Some(waits) = self.returns.stopped().iter().find(|own| own.uuid.to_string() == uuid)
+        {
+            // It was to be started again, and is not.
+            self.in_hand().insert(waits.uuid);
+            self.returns.settled(waits.uuid);
+            self.tell_absent().await;
+            return Ok(());
+        }
         let status = self.running_array(uuid).await?;
         self.stop_running(&status).await?;
         self.in_hand().insert(status.uuid);
+        self.returns.settled(status.uuid);
         Ok(())
     }
 
@@ -648,6 +663,7 @@ impl Manager {
         planned: Option<&Planned>,
     ) -> Result<view::Deleted, Error> {
         let array = self.array(uuid).await?;
+        array.uuid.parse().into_iter().for_each(|uuid| self.returns.settled(uuid));
         let mut erased = Vec::new();
         if array.state != view::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;

@@ -239,7 +239,10 @@ impl Manager {
 
     /// Tells of drives that are back, with the command that would use them.
     fn tell_returned(&self, arrays: &[ArrayStatus]) {
-        let returned = convert::returned(&self.inventory(), arrays);
+        let mut returned = convert::returned(&self.inventory(), arrays);
+        // These take their slots by themselves.
+        let gone = self.returns.gone();
+        returned.retain(|seat, _| !gone.contains(seat));
         for ((array, slot), path) in self.plugs.returned(returned) {
             let name = name_of(arrays, array);
             let origin = uri::pool(&array.to_string());

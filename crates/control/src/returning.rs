@@ -15,7 +15,7 @@
 use crate::convert;
 use crate::fabrics::{Fabrics, is_behind};
 use crate::manager::Manager;
-use crate::returns::{Late, Seen, Step};
+use crate::returns::{Late, Returns, Seen, Step};
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, StartOptions};
 use format::ArrayRecord;
@@ -40,6 +40,19 @@ const LATE: Duration = Duration::from_secs(1);
 fn is_reached(fabrics: &Fabrics, path: &str, serial: &str) -> bool {
     let is_it = |own: (String, String)| own.0.starts_with(serial);
     fabrics.identity(Path::new(path)).is_some_and(is_it)
+}
+
+/// Something is being done for an array: until this is dropped, however it ends.
+struct Doing<'a> {
+    returns: &'a Returns,
+    array: Uuid,
+    is_done: bool,
+}
+
+impl Drop for Doing<'_> {
+    fn drop(&mut self) {
+        self.returns.did(self.array, self.is_done, Instant::now());
+    }
 }
 
 impl Manager {
@@ -75,8 +88,9 @@ impl Manager {
         for (array, step) in steps {
             let own = self.clone();
             under_way.spawn(async move {
-                let is_done = own.step(array, step).await;
-                own.returns.did(array, is_done, Instant::now());
+                let mut doing = Doing { returns: &own.returns, array, is_done: false };
+                doing.is_done = own.step(array, step).await;
+                drop(doing);
                 own.renew().await;
                 own.returns.news.notify_one();
             });
@@ -93,11 +107,10 @@ impl Manager {
             }
             let own = self.clone();
             under_way.spawn(async move {
-                let is_done = {
-                    let _held = own.holds.take(&uuid.to_string(), true).await;
-                    !own.is_late(uuid, &record) || own.start_whole(uuid).await
-                };
-                own.returns.did(uuid, is_done, Instant::now());
+                let mut doing = Doing { returns: &own.returns, array: uuid, is_done: false };
+                let held = own.holds.take(&uuid.to_string(), true).await;
+                doing.is_done = !own.is_late(uuid, &record) || own.start_whole(uuid).await;
+                drop((held, doing));
                 own.renew().await;
             });
         }
@@ -128,12 +141,23 @@ impl Manager {
             Step::Wait(count) => self.wait_for_drives(&uuid, count).await,
             Step::Restart => self.restart(&uuid).await && self.start_again(array).await,
             Step::Start => self.start_again(array).await,
+            Step::Resume => {
+                if let Ok(status) = self.running_array(&uuid).await {
+                    self.start_exports(&status).await;
+                    self.tell_absent().await;
+                }
+                true
+            }
         }
     }
 
     /// Has a drive take the slot again that it left.
     async fn give_back(&self, uuid: &str, (path, slot): (&str, Slot)) -> bool {
         let Ok(array) = self.running_array(uuid).await else { return true };
+        // A person may have failed it since.
+        if !self.returns.begin_return(array.uuid, slot) {
+            return true;
+        }
         let outcome = self.return_drive(&array, (path, slot)).await;
         let Err(error) = outcome else {
             runtime::say(format_args!(
@@ -144,7 +168,9 @@ impl Manager {
             return true;
         };
         let changed = [&say::DRIVE_NOT_AS_IT_WENT, &say::DRIVE_HOLDS_DATA, &say::ANOTHER_DRIVE];
-        if !changed.iter().any(|entry| error.is(entry)) {
+        let is_unread =
+            self.inventory().at(path).is_none_or(|known| known.content.problem.is_some());
+        if is_unread || !changed.iter().any(|entry| error.is(entry)) {
             // It may be gone again, or somebody has it: it is tried again.
             return false;
         }
@@ -171,12 +197,17 @@ impl Manager {
     /// Stops an array that is to be started again; whether it is.
     async fn restart(&self, uuid: &str) -> bool {
         let Ok(array) = self.running_array(uuid).await else { return false };
-        if !self.returns.is_waiting(array.uuid) {
+        let lacks = array.slots.iter().any(|slot| slot.left_behind);
+        if !self.returns.is_waiting(array.uuid) || !lacks {
             return false;
         }
         // Before it is stopped: nobody may think that it does not come back.
         self.returns.stops(&array);
-        self.stop_running(&array).await.is_ok()
+        let is_stopped = self.stop_running(&array).await.is_ok();
+        if !is_stopped && self.running_array(uuid).await.is_ok() {
+            self.returns.runs_on(array.uuid);
+        }
+        is_stopped
     }
 
     /// Starts an array that was stopped for that, if all its drives that count are there; whether
@@ -196,7 +227,15 @@ impl Manager {
     /// Starts an array that was found, and has all its drives; whether that is not to be tried
     /// again.
     async fn start_whole(&self, uuid: Uuid) -> bool {
+        if *self.ending.borrow() {
+            return true;
+        }
         let outcome = self.assemble_found(uuid, StartOptions::default(), &[]).await;
+        // A shelf that starts comes and goes for a while.
+        if outcome.is_err() && self.returns.tries_again(uuid) {
+            self.forget_problem(uuid);
+            return false;
+        }
         self.returns.settled(uuid);
         if let Ok(status) = &outcome {
             runtime::say(format_args!(

@@ -20,16 +20,17 @@
 //! | running     | waiting | it has failed, and what it can't do without are drives that are gone |
 //! | waiting     | stopped | paths lead to all of these, and it could be stopped                  |
 //! | stopped     | running | all drives that count were found, and it could be assembled          |
-//! | stopped     | left    | they were, and it could not be: a person is told why                 |
-//! | waiting     | left    | a person has stopped it, or started or deleted it                    |
+//! | stopped     | left    | they were, and it could not be, again and again: a person is told    |
+//! | any         | left    | a person has stopped it, or started or deleted it                    |
+//! | waiting     | left    | it lacks something else by now                                       |
 //!
 //! A slot that is gone stays so over the stop and the start of its array here, which forgets why
 //! its drive is out. Over any other it does not, nor over an end of the daemon.
 //!
 //! Invariants
 //! - What a person has taken out stays out.
-//! - A drive that was out for anything else than its paths stays out. One that did not answer in
-//!   time counts as gone only if no path led to it then.
+//! - A drive that was out for anything else than its paths stays out. That is settled when it is
+//!   first seen out: it ended requests as gone, or no path leads there.
 //! - An array that has failed for anything else is left alone, too.
 
 use crate::lock::lock;
@@ -45,6 +46,9 @@ use units::{Slot, Uuid};
 /// How long after a try that failed the next one is made.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// How often an array that waited is tried to be started.
+const STARTS: u32 = 20;
+
 /// How long it takes at most until what is reached is looked at, and its arrays are found.
 const FOUND: Duration = Duration::from_secs(30);
 
@@ -58,6 +62,8 @@ struct Gone {
     serial: String,
     /// The engine did not take it back, and it has been reached ever since.
     is_refused: bool,
+    /// How often it was tried.
+    tries: u32,
 }
 
 /// What is to be done.
@@ -71,6 +77,8 @@ pub enum Step {
     Restart,
     /// An array that was stopped is started.
     Start,
+    /// An array waits no more: it runs, or has failed for something else.
+    Resume,
 }
 
 /// What is known beside how arrays are.
@@ -89,19 +97,23 @@ struct State {
     /// Grows with each step that has ended: what was known of arrays before counts for nothing.
     version: u64,
     gone: BTreeMap<Seat, Gone>,
-    /// Slots that are out, and to which no path led meanwhile.
-    unreached: BTreeSet<Seat>,
+    /// Slots that are out, and of which it is settled whether they are gone.
+    seen: BTreeSet<Seat>,
     /// Slots whose drives a person fails; whether that is done.
     kept_out: BTreeMap<Seat, bool>,
     /// Arrays that wait for their drives; how they were when they were stopped for that.
     waiting: BTreeMap<Uuid, Option<ArrayStatus>>,
+    /// How often their start was tried in vain.
+    tries: BTreeMap<Uuid, u32>,
     /// Arrays for which something is being done, and those for which it is not to be tried before.
     busy: BTreeSet<Uuid>,
+    /// Arrays of which a drive is being put back.
+    returning: BTreeSet<Uuid>,
     not_before: BTreeMap<Uuid, Instant>,
 }
 
 /// Whether drives that the configuration names may be reached for the first time yet, though the
-/// start-up did not wait for them any longer.
+/// start-up did not wait for them any longer; or were reached while it ended.
 #[derive(Default)]
 pub struct Late {
     is_known: bool,
@@ -109,12 +121,12 @@ pub struct Late {
 }
 
 impl Late {
-    /// Whether they may: a start-up that is over was awaiting some then, and is so still or not
-    /// long since not any more.
+    /// Whether they may: a start-up is over, not long since, or some are awaited still, or not long
+    /// since not any more.
     pub fn goes_on(&mut self, is_over: bool, awaits: bool, now: Instant) -> bool {
         if is_over && (!self.is_known || self.until.is_some()) {
-            self.is_known = true;
-            let until = if awaits { Some(now + FOUND) } else { self.until };
+            let is_first = !core::mem::replace(&mut self.is_known, true);
+            let until = if awaits || is_first { Some(now + FOUND) } else { self.until };
             self.until = until.filter(|until| *until > now);
         }
         self.until.is_some()
@@ -126,6 +138,8 @@ impl Late {
 pub struct Returns {
     /// There may be something to do.
     pub news: Notify,
+    /// Something was done for an array.
+    ended: Notify,
     state: Mutex<State>,
 }
 
@@ -154,7 +168,7 @@ impl Returns {
     pub fn failing(&self, array: Uuid, slots: &[Slot]) {
         let mut state = self.state();
         for slot in slots {
-            state.kept_out.insert((array, slot.0), false);
+            state.kept_out.entry((array, slot.0)).or_insert(false);
             state.gone.remove(&(array, slot.0));
         }
     }
@@ -163,11 +177,41 @@ impl Returns {
     pub fn failed(&self, array: Uuid, slots: &[Slot], is_done: bool) {
         let mut state = self.state();
         for slot in slots {
-            match is_done {
-                true => drop(state.kept_out.insert((array, slot.0), true)),
-                false => drop(state.kept_out.remove(&(array, slot.0))),
+            let seat = (array, slot.0);
+            if is_done {
+                state.kept_out.insert(seat, true);
+            } else if state.kept_out.get(&seat) == Some(&false) {
+                state.kept_out.remove(&seat);
+                state.seen.remove(&seat);
             }
         }
+    }
+
+    /// Waits until no drive of an array is being put back.
+    pub async fn put_back(&self, array: Uuid) {
+        loop {
+            // From here on what ends is heard.
+            let ended = self.ended.notified();
+            if !self.state().returning.contains(&array) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// A drive is about to be put back, until [`Returns::did`]; false if it is not to be any more.
+    pub fn begin_return(&self, array: Uuid, slot: Slot) -> bool {
+        let mut state = self.state();
+        let is_gone = state.gone.get(&(array, slot.0)).is_some_and(|gone| !gone.is_refused);
+        is_gone && state.returning.insert(array)
+    }
+
+    /// A start was tried in vain; whether it is to be tried again.
+    pub fn tries_again(&self, array: Uuid) -> bool {
+        let mut state = self.state();
+        let tries = state.tries.entry(array).or_default();
+        *tries += 1;
+        *tries < STARTS
     }
 
     /// Whether an array waits for its drives, stopped or not.
@@ -226,10 +270,7 @@ impl Returns {
         });
         steps.extend(stopped.map(|array| (array.uuid, Step::Start)));
         state.busy.extend(steps.iter().map(|(array, _)| *array));
-        let goes_on = !state.gone.is_empty()
-            || !state.waiting.is_empty()
-            || !state.unreached.is_empty()
-            || !state.busy.is_empty();
+        let goes_on = !state.gone.is_empty() || !state.waiting.is_empty() || !state.busy.is_empty();
         (steps, goes_on)
     }
 
@@ -245,10 +286,13 @@ impl Returns {
         let mut state = self.state();
         state.version += 1;
         state.busy.remove(&array);
+        state.returning.remove(&array);
         match is_done {
             true => drop(state.not_before.remove(&array)),
             false => drop(state.not_before.insert(array, now + AGAIN)),
         }
+        drop(state);
+        self.ended.notify_waiters();
     }
 
     /// The engine did not find a drive as it went.
@@ -265,9 +309,18 @@ impl Returns {
         }
     }
 
-    /// An array waits no more: it runs, or a person is told why it does not.
+    /// It could not be stopped, and waits on.
+    pub fn runs_on(&self, array: Uuid) {
+        if let Some(own) = self.state().waiting.get_mut(&array) {
+            *own = None;
+        }
+    }
+
+    /// An array waits no more: it runs, a person is told why it does not, or has it in hand.
     pub fn settled(&self, array: Uuid) {
-        self.state().waiting.remove(&array);
+        let mut state = self.state();
+        state.waiting.remove(&array);
+        state.tries.remove(&array);
     }
 }
 
@@ -294,7 +347,7 @@ impl State {
         let is_known =
             |array: &Uuid| runs(array) || self.waiting.contains_key(array) || busy.contains(array);
         self.gone.retain(|(array, _), _| is_known(array));
-        self.unreached.retain(|(array, _)| is_known(array));
+        self.seen.retain(|(array, _)| is_known(array));
         self.kept_out.retain(|(array, _), _| is_known(array));
         self.not_before.retain(|array, _| is_known(array));
     }
@@ -306,7 +359,7 @@ impl State {
             let seat = (array.uuid, slot.slot.0);
             if slot.health != SlotHealth::Failed && slot.health != SlotHealth::Missing {
                 self.gone.remove(&seat);
-                self.unreached.remove(&seat);
+                self.seen.remove(&seat);
                 if self.kept_out.get(&seat) == Some(&true) {
                     self.kept_out.remove(&seat);
                 }
@@ -322,18 +375,17 @@ impl State {
             let is_missing = slot.health == SlotHealth::Missing;
             let path = slot.path.as_ref().or_else(|| found.get(&seat).filter(|_| is_missing));
             let Some(path) = path.filter(|path| is_remote(path)) else { continue };
-            if !is_reached(path, &slot.serial) {
-                self.unreached.insert(seat);
+            if !self.seen.insert(seat) {
+                continue;
             }
-            let is_gone = match slot.errors.reason {
-                Some(DriveError::Gone) => true,
-                Some(DriveError::Timeout) => self.unreached.contains(&seat),
-                // Nobody has failed it: its array had to start without it.
-                _ => is_missing,
-            };
+            // The reason is the first that there was: it may be an old one. Nobody has failed one
+            // that is missing: its array had to start without it.
+            let is_gone = is_missing
+                || slot.errors.reason == Some(DriveError::Gone)
+                || slot.errors.reason.is_some() && !is_reached(path, &slot.serial);
             if is_gone {
                 let (path, serial) = (path.clone(), slot.serial.clone());
-                self.gone.insert(seat, Gone { path, serial, is_refused: false });
+                self.gone.insert(seat, Gone { path, serial, is_refused: false, tries: 0 });
             }
         }
     }
@@ -345,7 +397,7 @@ impl State {
         let gone = |slot: &SlotStatus| self.gone.get(&(array.uuid, slot.slot.0));
         if array.state == ArrayState::Failed || !left.is_empty() {
             if left.is_empty() || !left.iter().all(|slot| gone(slot).is_some()) {
-                return None;
+                return self.waiting.remove(&array.uuid).map(|_| Step::Resume);
             }
             if let Entry::Vacant(entry) = self.waiting.entry(array.uuid) {
                 entry.insert(None);
@@ -355,14 +407,24 @@ impl State {
                 let is_there = |gone: &Gone| is_reached(&gone.path, &gone.serial);
                 !slot.quarantined && gone(slot).is_some_and(is_there)
             };
-            return left.iter().all(is_back).then_some(Step::Restart);
+            // Those that nobody could record as failed count again, too.
+            let held = |slot: &SlotStatus| slot.quarantined && gone(slot).is_some();
+            let is_held = array.slots.iter().any(held);
+            return (!is_held && left.iter().all(is_back)).then_some(Step::Restart);
+        }
+        if self.waiting.remove(&array.uuid).is_some() {
+            return Some(Step::Resume);
         }
         let is_back = |slot: &&SlotStatus| {
             let is_there = |gone: &Gone| !gone.is_refused && is_reached(&gone.path, &gone.serial);
             !slot.quarantined && gone(slot).is_some_and(is_there)
         };
-        let slot = array.slots.iter().find(is_back)?;
-        Some(Step::Return(gone(slot)?.path.clone(), slot.slot))
+        // One that fails again and again keeps no other away.
+        let back = array.slots.iter().filter(is_back);
+        let slot = back.min_by_key(|slot| gone(slot).map_or(0, |gone| gone.tries))?.slot;
+        let gone = self.gone.get_mut(&(array.uuid, slot.0))?;
+        gone.tries += 1;
+        Some(Step::Return(gone.path.clone(), slot))
     }
 }
 

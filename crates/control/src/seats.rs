@@ -20,6 +20,8 @@ impl Manager {
         let slots: Vec<Slot> =
             array.slots.iter().filter(|slot| meant(slot)).map(|slot| slot.slot).collect();
         self.returns.failing(array.uuid, &slots);
+        // One that is just being put back is failed behind that.
+        self.returns.put_back(array.uuid).await;
         let ask = |uuid, reply| Request::Fail(uuid, vec![drive], reply);
         let outcome = self.ask_of(&array, ask).await;
         self.returns.failed(array.uuid, &slots, outcome.is_ok());

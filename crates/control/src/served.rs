@@ -84,6 +84,9 @@ impl Manager {
     ) -> Result<view::Export, Error> {
         check_export(request)?;
         let named = self.running_array(&request.array).await?;
+        if self.returns.is_waiting(named.uuid) {
+            return Err(failure::told(&ManageError::State(named.state)));
+        }
         // From here to the record nobody else makes an export.
         let mut exports = self.exports.lock().await;
         let running = self.running().await?;

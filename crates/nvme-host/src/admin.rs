@@ -221,12 +221,13 @@ impl Admin {
         Ok((namespace, known))
     }
 
-    /// Whether a namespace says that it has no volatile cache, whatever its controller says.
-    pub async fn has_no_cache(&self, id: u32) -> Result<bool, AdminError> {
+    /// Whether a namespace says that it has no volatile cache, whatever its controller says;
+    /// `None`: it is not told.
+    pub async fn has_no_cache(&self, id: u32) -> Result<Option<bool>, AdminError> {
         match self.identify(Request::identify_independent(id)).await {
-            Ok(b) => Ok(has_no_cache(&b)),
-            // Controllers before version 2.0 have no such answer.
-            Err(AdminError::Refused(_)) => Ok(false),
+            Ok(b) => Ok(Some(has_no_cache(&b))),
+            // Controllers before version 2.0 have no such answer; others may not be ready.
+            Err(AdminError::Refused(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }

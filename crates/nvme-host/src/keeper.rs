@@ -14,7 +14,7 @@ use crate::dial::{Dial, Line, NoLine};
 use crate::mutants::{self, Mutant};
 use crate::queue::End;
 use crate::requests::Association;
-use crate::subsystem::{Found, HostIdentity, NamespaceInfo, Path, Subsystem};
+use crate::subsystem::{Found, FoundNamespace, HostIdentity, NamespaceInfo, Path, Subsystem};
 use crate::{Can, Queue};
 use core::convert::Infallible;
 use core::future::{Future, pending};
@@ -275,8 +275,11 @@ impl<E: Env, D: Dial> Keeper<E, D> {
             let look = self.look(&reached.admin, reached.controller);
             let begun = self.env.now();
             let (info, found) = in_time(&self.env, LOOK, look).await??;
-            let has_cache = found.namespaces.values().any(|(own, _)| own.info.volatile_cache);
-            let is_kept = !has_cache || self.subsystem.vouched(self.path, begun).await;
+            // Also of a namespace that this controller does not list, or not yet.
+            let has_cache = found.namespaces.values().any(|own| own.is.info.volatile_cache);
+            let has_cache = has_cache || self.subsystem.has_cache();
+            let is_kept = self.subsystem.settings.caches_stay
+                || has_cache && self.subsystem.vouched(self.path, begun).await;
             life.fence = fence_time(self.subsystem.settings.keep_alive, &info.fabric);
             // One that says nothing of its instance can't be told from another.
             let instance = info.fabric.instance;
@@ -464,7 +467,7 @@ fn drive_blocks(namespace: &Namespace) -> Option<u32> {
 async fn namespaces(
     admin: &Admin,
     info: &Info,
-) -> Result<BTreeMap<u32, (NamespaceInfo, Access)>, AdminError> {
+) -> Result<BTreeMap<u32, FoundNamespace>, AdminError> {
     let mut all = BTreeMap::new();
     for id in admin.namespaces().await? {
         let (namespace, known) = match admin.namespace(id).await {
@@ -474,12 +477,15 @@ async fn namespaces(
         };
         let Some(block_bytes) = drive_blocks(&namespace) else { continue };
         let has = |bit| info.controller.optional & bit != 0;
-        let volatile_cache = info.controller.write_cache && !admin.has_no_cache(id).await?;
+        let has_cache = match info.controller.write_cache {
+            true => admin.has_no_cache(id).await?.map(|has_none| !has_none),
+            false => Some(false),
+        };
         let is = NamespaceInfo {
             info: DriveInfo {
                 bytes: namespace.blocks.saturating_mul(u64::from(block_bytes)),
                 block_bytes,
-                volatile_cache,
+                volatile_cache: has_cache.unwrap_or(true),
                 inline: false,
             },
             known,
@@ -489,15 +495,16 @@ async fn namespaces(
                     && info.fabric.capsule_data >= crate::limits::RANGE_BYTES,
             },
         };
-        all.insert(id, (is, Access::Optimized));
+        let (access, is_cache_told) = (Access::Optimized, has_cache.is_some());
+        all.insert(id, FoundNamespace { is, access, is_cache_told });
     }
     if info.fabric.has_ana {
         // Those that it does not list are not there for anybody.
-        all.values_mut().for_each(|(_, access)| *access = Access::Inaccessible);
+        all.values_mut().for_each(|own| own.access = Access::Inaccessible);
         for group in admin.access(info).await?.1 {
             for id in group.namespaces {
-                if let Some((_, access)) = all.get_mut(&id) {
-                    *access = group.access;
+                if let Some(own) = all.get_mut(&id) {
+                    own.access = group.access;
                 }
             }
         }

@@ -119,14 +119,14 @@ impl PathRecord {
         }
     }
 
-    pub fn terms(&self, path: u8) -> Terms {
+    pub fn terms(&self, path: u8, lapse: u64) -> Terms {
         Terms {
             association: (path, self.turn).into(),
             address: self.address,
             controller: self.controller,
             entries: self.entries,
             shape: self.shape,
-            lapse: 0,
+            lapse,
         }
     }
 

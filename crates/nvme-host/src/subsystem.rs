@@ -85,6 +85,9 @@ pub struct Settings {
     pub fast_io_fail: Nanos,
     /// How long it is tried to connect anew.
     pub controller_loss: Nanos,
+    /// What drives have in caches outlives a loss of their power, whatever they say: nothing is a
+    /// lapse.
+    pub caches_stay: bool,
 }
 
 /// A path of a subsystem: one that is there, or was.
@@ -114,7 +117,16 @@ pub(crate) struct Found {
     /// Entries of an I/O queue, and what its commands may be like.
     pub entries: u16,
     pub shape: Shape,
-    pub namespaces: BTreeMap<u32, (NamespaceInfo, Access)>,
+    pub namespaces: BTreeMap<u32, FoundNamespace>,
+}
+
+/// What a controller says of a namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundNamespace {
+    pub is: NamespaceInfo,
+    pub access: Access,
+    /// Whether it says if that has a volatile cache.
+    pub is_cache_told: bool,
 }
 
 /// What is needed for an I/O queue.
@@ -181,12 +193,18 @@ pub(crate) struct News {
 impl Subsystem {
     /// One without paths.
     pub fn new(name: Nqn, host: HostIdentity, settings: Settings) -> Arc<Self> {
-        let (changed, state) = Default::default();
-        Arc::new(Self { name, host, settings, changed, state })
+        // From 1 on: 0 is what drives have that no lapse ends.
+        let state = Mutex::new(State { lapse: 1, ..State::default() });
+        Arc::new(Self { name, host, settings, changed: Changed::default(), state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Whether a namespace is known that has a volatile cache, listed now or not.
+    pub(crate) fn has_cache(&self) -> bool {
+        self.lock().namespaces.values().any(|own| own.is.info.volatile_cache)
     }
 
     fn change<T>(&self, how: impl FnOnce(&mut State) -> T) -> T {
@@ -351,7 +369,8 @@ impl Subsystem {
     /// A live path has answered what it was asked then.
     pub(crate) fn hears(&self, path: Path, asked: Nanos) {
         let mut state = self.lock();
-        if let Some(record) = state.paths.get_mut(&path.number) {
+        let record = state.paths.get_mut(&path.number);
+        if let Some(record) = record.filter(|own| own.serial == path.serial) {
             record.heard = asked;
         }
         let listening = state.listening;
@@ -380,7 +399,7 @@ impl Subsystem {
     }
 
     /// The controller of a live path has told anew what it has.
-    pub(crate) fn finds(&self, path: Path, found: BTreeMap<u32, (NamespaceInfo, Access)>) {
+    pub(crate) fn finds(&self, path: Path, found: BTreeMap<u32, FoundNamespace>) {
         self.change(|state| {
             let access = state.meet(found);
             if let Some(record) = state.paths.get_mut(&path.number) {
@@ -540,7 +559,7 @@ impl Subsystem {
             let is_new = record.stage == Stage::Live && record.turn > after && !record.is_removed;
             is_new.then(|| {
                 record.carriers += 1;
-                Some(Terms { lapse, ..record.terms(path.number) })
+                Some(record.terms(path.number, lapse))
             })
         })
     }
@@ -615,13 +634,19 @@ impl From<(u8, u64)> for Path {
 impl State {
     /// Takes up what a controller says of its namespaces: how it comes to those that are what they
     /// were known as.
-    fn meet(&mut self, found: BTreeMap<u32, (NamespaceInfo, Access)>) -> BTreeMap<u32, Access> {
+    fn meet(&mut self, found: BTreeMap<u32, FoundNamespace>) -> BTreeMap<u32, Access> {
         let mut all = BTreeMap::new();
-        for (id, (is, access)) in found {
+        for (id, FoundNamespace { mut is, access, is_cache_told }) in found {
             let new = Known { is: is.clone(), has_changed: false, unreached_since: None };
             let known = self.namespaces.entry(id).or_insert(new);
             if known.is.known != is.known {
                 continue;
+            }
+            // That it has a cache is taken from whoever says so, before it is used; one that is in
+            // use as if it had none can't get one.
+            let has_cache = known.is.info.volatile_cache;
+            if has_cache || !is_cache_told {
+                is.info.volatile_cache = has_cache;
             }
             // It may have its old size again.
             known.has_changed = known.is.info != is.info;
@@ -680,13 +705,42 @@ mod tests {
         }
     }
 
+    fn found(is: NamespaceInfo, access: Access) -> FoundNamespace {
+        FoundNamespace { is, access, is_cache_told: true }
+    }
+
+    #[test]
+    fn a_cache_is_what_anybody_says_that_there_is() {
+        let mut state = State::default();
+        let mut meet = |has_cache: Option<bool>| {
+            let mut own = found(namespace(4096, 1), Access::Optimized);
+            own.is.info.volatile_cache = has_cache.unwrap_or(true);
+            own.is_cache_told = has_cache.is_some();
+            state.meet([(1, own)].into());
+            let known = &state.namespaces[&1];
+            (known.is.info.volatile_cache, known.has_changed)
+        };
+        assert_eq!(meet(Some(false)), (false, false));
+        assert_eq!(meet(None), (false, false), "who does not say changes nothing");
+        assert_eq!(meet(Some(true)), (false, true), "nobody flushes what it has now");
+        assert_eq!(meet(Some(false)), (false, false));
+        let mut state = State::default();
+        let mut own = found(namespace(4096, 1), Access::Optimized);
+        own.is.info.volatile_cache = true;
+        state.meet([(1, FoundNamespace { is_cache_told: false, ..own.clone() })].into());
+        own.is.info.volatile_cache = false;
+        state.meet([(1, own)].into());
+        let known = &state.namespaces[&1];
+        assert!(known.is.info.volatile_cache && !known.has_changed);
+    }
+
     /// Live paths by which one namespace is reached so.
     fn state(accesses: &[Access]) -> State {
         let mut state = State::default();
         for (path, access) in (0..).zip(accesses) {
             let mut record = PathRecord::new(1, SocketAddr::from(([192, 0, 2, path], 4420)));
             record.stage = Stage::Live;
-            record.access = state.meet([(1, (namespace(4096, 1), *access))].into());
+            record.access = state.meet([(1, found(namespace(4096, 1), *access))].into());
             state.paths.insert(path, record);
         }
         state
@@ -730,7 +784,7 @@ mod tests {
     fn what_a_namespace_is_does_not_change() {
         let mut state = state(&[Access::Optimized]);
         let meet = |state: &mut State, is: NamespaceInfo| {
-            let access = state.meet([(1, (is, Access::Optimized))].into());
+            let access = state.meet([(1, found(is, Access::Optimized))].into());
             state.paths.get_mut(&0).expect("is there").access = access;
             way(state, 0).0
         };

@@ -1,7 +1,7 @@
 //! Known bugs that can be switched on, one at a time, to prove that histories of connections would
 //! catch them.
 //!
-//! Without the feature `mutants`, which only `cargo xtask histories` asks for, [`is`] is a constant
+//! Without the feature `mutants`, which only histories and trials ask for, [`is`] is a constant
 //! `false` and nothing of this is left in the product.
 
 /// Those that trials of arrays behind a shelf catch, and not histories of connections.

@@ -26,6 +26,7 @@ fn fabric() -> Fabric {
         reconnect_delay: Nanos::from_millis(20),
         fast_io_fail: Nanos::from_millis(30_000),
         controller_loss: Nanos::from_millis(600_000),
+        caches_stay: false,
     };
     Fabric::start(host, settings, 1).expect("it starts")
 }

@@ -94,6 +94,7 @@ impl Rig {
         let shelf = Shelf::new(&world, drives, resets);
         let rig = Self::with(world, Some(shelf.clone()));
         rig.run(&mut Blind, BOUND, "to connect a shelf", || shelf.is_connected())?;
+        shelf.opens();
         Ok(rig)
     }
 

@@ -182,8 +182,8 @@ pub struct Shelf {
     subsystem: Arc<Subsystem>,
     requests: Vec<Rc<Requests>>,
     cables: Rc<[Cable; 2]>,
-    /// The lapse behind which drives are opened: the first.
-    opened: u64,
+    /// The lapse behind which drives are opened: that of the first connections.
+    opened: Cell<u64>,
     /// A port is in trouble.
     is_busy: Cell<bool>,
     /// When each trouble began, and ended.
@@ -222,6 +222,7 @@ impl Shelf {
             reconnect_delay: Nanos::from_millis(200),
             fast_io_fail: Nanos::from_millis(5_000),
             controller_loss: Nanos::from_millis(600_000),
+            caches_stay: false,
         };
         let identity = HostIdentity { nqn: nqn(HOST), id: [5; 16] };
         let subsystem = Subsystem::new(nqn(SUBSYSTEM), identity, settings);
@@ -251,7 +252,7 @@ impl Shelf {
             subsystem,
             requests,
             cables,
-            opened: 1,
+            opened: Cell::new(0),
             is_busy,
             troubles,
         };
@@ -261,6 +262,11 @@ impl Shelf {
 
     fn open_drives(&self) {
         *self.served.0.borrow_mut() = self.drives.iter().map(|own| self.env.bind(own)).collect();
+    }
+
+    /// Drives are opened from now on.
+    pub fn opens(&self) {
+        self.opened.set(self.subsystem.lapse());
     }
 
     /// Whether all paths are live.
@@ -275,7 +281,7 @@ impl Shelf {
         let namespace = number.expect("a drive of the trial") as u32 + 1;
         let is = self.subsystem.namespace(namespace).expect("its paths were live");
         let requests = self.requests[core.index()].clone();
-        RemoteDrive::new(requests, namespace, is.info, is.can).behind(self.opened)
+        RemoteDrive::new(requests, namespace, is.info, is.can).behind(self.opened.get())
     }
 
     /// How much longer a request may take that began then.

@@ -1,5 +1,5 @@
 //! The table `[fabrics]`: who this host is to drives behind NVMe over Fabrics, and how its paths to
-//! them are used. Keys have nvme-cli's names.
+//! them are used. Keys have nvme-cli's names, where it has such.
 
 use super::spans::{Found, Value, kind, table, text, within, wrong};
 use ::nvme::nqn::Nqn;
@@ -42,6 +42,7 @@ impl Default for Fabrics {
             reconnect_delay: seconds(1),
             fast_io_fail: seconds(5),
             controller_loss: seconds(600),
+            caches_stay: false,
         };
         Self { hostnqn: None, hostid: None, nr_io_queues: None, settings }
     }
@@ -71,6 +72,7 @@ pub(super) fn read(value: &Value<'_>, cores: u16, found: &mut Found) -> Fabrics 
                 // One for each core, and one for what waits.
                 own.nr_io_queues = within(name, value, (1 + cores, u16::MAX), found);
             }
+            "caches_stay" => own.settings.caches_stay = on_or_off(name, value, found),
             "hdr_digest" => own.settings.digests.header = on_or_off(name, value, found),
             "data_digest" => own.settings.digests.data = on_or_off(name, value, found),
             "hostnqn" => {
@@ -93,7 +95,7 @@ pub(super) fn read(value: &Value<'_>, cores: u16, found: &mut Found) -> Fabrics 
                 let what = format!(
                     "fabrics has no key {name}: hostnqn, hostid, nr_io_queues, queue_size, \
                      hdr_digest, data_digest, keep_alive_tmo, reconnect_delay, fast_io_fail_tmo, \
-                     ctrl_loss_tmo"
+                     ctrl_loss_tmo, caches_stay"
                 );
                 wrong(found, key.span().start, what);
             }

@@ -108,6 +108,7 @@ fn settings(digests: bool) -> Settings {
         reconnect_delay: Nanos::from_millis(1_000),
         fast_io_fail: Nanos::from_millis(5_000),
         controller_loss: Nanos::from_millis(600_000),
+        caches_stay: false,
     }
 }
 

@@ -228,3 +228,25 @@ fn a_drive_that_may_have_lost_its_cache_is_gone() {
         host.finish();
     }
 }
+
+/// A namespace with a cache is not listed when its only path is back, and comes a moment later: its
+/// power may have gone all the same.
+#[test]
+fn a_drive_that_is_listed_late_may_have_lost_its_cache_too() {
+    let rig = Rig::with_cores(27, CORES);
+    rig.volume.0.volatile_cache.set(true);
+    rig.serve_other();
+    let host = Host::by(rig, vec![Cable::default()], settings());
+    all_live(&host);
+    let (drive, before) = (host.drive(0), reconnects(&host, 0));
+    host.rig.target.suspend("one");
+    host.cable.break_all();
+    wait_until(&host, |host| reconnects(host, 0) > before);
+    host.rig.serve_again();
+    wait_until(&host, |host| {
+        let paths = host.subsystem.paths(host.rig.world.now());
+        paths[0].access.get(&3) == Some(&Access::Optimized)
+    });
+    assert_eq!(take_writes(&host, &drive), [false, true]);
+    host.finish();
+}

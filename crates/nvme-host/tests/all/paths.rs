@@ -106,6 +106,7 @@ pub fn settings() -> Settings {
         reconnect_delay: seconds(1),
         fast_io_fail: seconds(5),
         controller_loss: seconds(60),
+        caches_stay: false,
     }
 }
 

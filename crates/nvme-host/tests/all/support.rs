@@ -28,6 +28,8 @@ pub const HOST: &str = "nqn.2026-11.example:h";
 /// Ports of the target.
 pub const PORTS: [PortId; 2] = [PortId(1), PortId(2)];
 pub const BLOCK: u32 = 512;
+/// The volume that has no cache.
+const OTHER: u8 = 2;
 pub const BYTES: usize = 4 << 20;
 
 pub type Env = SimEnv<()>;
@@ -42,8 +44,10 @@ impl Volumes for Shelf {
     type Volume = MemoryVolume;
     const CACHES_STAY: bool = true;
 
-    fn open(&self, _: &u8, _: PortId) -> Option<MemoryVolume> {
-        Some(self.0.clone())
+    fn open(&self, number: &u8, _: PortId) -> Option<MemoryVolume> {
+        // Another one that has no cache.
+        let other = || MemoryVolume::new(BYTES, BLOCK);
+        Some(if *number == OTHER { other() } else { self.0.clone() })
     }
 
     fn health(&self, _: &u8) -> Health {
@@ -129,19 +133,34 @@ impl Rig {
         let memory = ConnectionMemory::new(nvme_target::limits::MEMORY);
         let env = world.env(CoreId(0));
         let server = Server::start_with(env, target.clone(), Shelf(volume.clone()), memory);
+        let rig = Self { world, volume, server, target };
+        rig.serve_again();
+        rig.target.settle();
+        rig
+    }
+
+    /// Has the namespace be there, which may have been suspended.
+    pub fn serve_again(&self) {
+        self.serve("one", 3, 1);
+    }
+
+    /// Has another namespace, which has no cache.
+    pub fn serve_other(&self) {
+        self.serve("other", 4, OTHER);
+    }
+
+    fn serve(&self, name: &str, nsid: u32, volume: u8) {
         let export = Export {
             subsystem: nqn(SUBSYSTEM),
-            nsid: 3,
-            volume: 1,
-            nguid: [7; 16],
-            uuid: [9; 16],
+            nsid,
+            volume,
+            nguid: [volume + 6; 16],
+            uuid: [volume + 8; 16],
             ports: BTreeSet::from(PORTS),
             hosts: Hosts::Only(BTreeSet::from([nqn(HOST)])),
             group: Group::FIRST,
         };
-        target.add("one", export).unwrap();
-        target.settle();
-        Self { world, volume, server, target }
+        self.target.add(name, export).unwrap();
     }
 
     pub fn env(&self) -> Env {

@@ -242,7 +242,7 @@ impl Initiator {
         // The guest may be slow for as long as others compute.
         place.drive_deadline_ms = 600_000;
         place.more = "[fabrics]\nkeep_alive_tmo = 10\nfast_io_fail_tmo = 600\n\
-                      hdr_digest = true\ndata_digest = true\n"
+                      hdr_digest = true\ndata_digest = true\ncaches_stay = true\n"
             .to_owned();
         let daemon = Some(Daemon::start(&place, 2));
         let (port, load, is_enough) = (String::new(), None, Arc::default());

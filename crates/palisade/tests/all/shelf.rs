@@ -205,7 +205,9 @@ fn a_drive_of_a_shelf_comes_back_by_itself_unless_somebody_had_it() {
         load.goes_on();
         shelf.ctl(&["pull", "drive", "2", how]);
         is(1, "failed");
-        assert!(advice(&daemon).contains("comes back by itself"), "{}", advice(&daemon));
+        until("it is told", LIMIT, || {
+            advice(&daemon).contains("comes back by itself").then_some(())
+        });
         load.goes_on();
         shelf.ctl(&["restore", "drive", "2"]);
         is(1, "in-sync");
@@ -323,6 +325,9 @@ fn a_shelf_that_starts_anew_fails_no_drive() {
     let found = until("its drives are back", LIMIT, is_found);
     assert_eq!(found["state"], "stopped");
     daemon.call(&["array", "assemble", "tank"]);
+    let mut client =
+        until("it is served", LIMIT, || Client::connect(&served.socket, &served.name).ok());
+    client.read(0, &mut vec![0; STEP]).expect("read");
     daemon.stop();
     shelf.stop();
 }
