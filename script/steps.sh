@@ -11,7 +11,7 @@ mkdir -p "$LOGS"
 # Of this run only.
 rm -f "$LOGS"/*.end "$LOGS"/*.log
 # The canary and nine bugs of different kinds that the trials must catch.
-MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed,fence-off
+MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed,ana-ignored
 passed=0 failed=0 skipped=0
 skips=()
 failures=()
