@@ -5,7 +5,7 @@
 use crate::address;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
-use crate::plugs::{PULLED, is_used};
+use crate::plugs::{PULLED, counts, is_used};
 use crate::probe;
 use drives::SharedDrive;
 use engine::lost::Lost;
@@ -332,12 +332,11 @@ pub fn places(arrays: &[ArrayStatus]) -> Places {
 
 /// The paths of the drives that an array counts on.
 pub fn counted_paths(array: &ArrayStatus) -> Vec<String> {
-    let counts = |slot: &&SlotStatus| !place(&array.name, slot).failed;
-    array.slots.iter().filter(counts).filter_map(|slot| slot.path.clone()).collect()
+    array.slots.iter().filter(|slot| counts(slot)).filter_map(|slot| slot.path.clone()).collect()
 }
 
 fn place(array: &str, slot: &SlotStatus) -> Place {
-    let failed = !is_used(slot.health) && !slot.left_behind;
+    let failed = !counts(slot);
     Place { array: array.to_owned(), slot: slot.slot.0, serial: slot.serial.clone(), failed }
 }
 

@@ -285,6 +285,12 @@ impl Manager {
         lock(&self.in_hand)
     }
 
+    /// A person has an array in hand from now on: nothing starts it by itself.
+    fn take_in_hand(&self, uuid: Uuid) {
+        self.in_hand().insert(uuid);
+        self.returns.settled(uuid);
+    }
+
     fn problems(&self) -> MutexGuard<'_, BTreeMap<Uuid, Problem>> {
         lock(&self.problems)
     }
@@ -545,16 +551,13 @@ impl Manager {
         if !self.found().await?.contains_key(&wanted) {
             return Err(names::unknown_array(uuid));
         }
-        self.in_hand().insert(wanted);
-        self.returns.settled(wanted);
+        self.take_in_hand(wanted);
         let view::AssembleArray { start_degraded, accept_loss } = request;
         let options = StartOptions { start_degraded, accept_loss };
         let seen = planned.map(|planned| planned.seen.as_slice()).unwrap_or_default();
         let outcome = self.assemble_found(wanted, options, seen).await;
         if let Ok(status) = &outcome {
-            // Exports that can't be served are listed with their problem.
-            self.start_exports(status).await;
-            let _ = self.settle_exports(core::slice::from_ref(status)).await;
+            self.serve_all(status).await;
         }
         self.tell_absent().await;
         Ok(self.describe(&outcome?).await)
@@ -618,18 +621,15 @@ impl Manager {
 
     /// Stops a running array.
     pub(crate) async fn stop_array(&self, uuid: &str) -> Result<(), Error> {
-        if let Some(waits) = self.returns.stopped().iter().find(|own| own.uuid.to_string() == uuid)
-        {
+        if let Some(waits) = self.returns.stopped_one(uuid) {
             // It was to be started again, and is not.
-            self.in_hand().insert(waits.uuid);
-            self.returns.settled(waits.uuid);
+            self.take_in_hand(waits);
             self.tell_absent().await;
             return Ok(());
         }
         let status = self.running_array(uuid).await?;
         self.stop_running(&status).await?;
-        self.in_hand().insert(status.uuid);
-        self.returns.settled(status.uuid);
+        self.take_in_hand(status.uuid);
         Ok(())
     }
 
@@ -645,9 +645,7 @@ impl Manager {
     async fn ended(&self, status: &ArrayStatus, outcome: &Result<(), Error>) {
         let running = self.running().await.unwrap_or_default();
         if outcome.is_err() && running.iter().any(|other| other.uuid == status.uuid) {
-            // What can't be served is listed with its problem.
-            self.start_exports(status).await;
-            let _ = self.settle_exports(core::slice::from_ref(status)).await;
+            self.serve_all(status).await;
             return;
         }
         let paths: Vec<String> = status.slots.iter().filter_map(|s| s.path.clone()).collect();
@@ -663,7 +661,9 @@ impl Manager {
         planned: Option<&Planned>,
     ) -> Result<view::Deleted, Error> {
         let array = self.array(uuid).await?;
-        array.uuid.parse().into_iter().for_each(|uuid| self.returns.settled(uuid));
+        if let Ok(uuid) = array.uuid.parse() {
+            self.returns.settled(uuid);
+        }
         let mut erased = Vec::new();
         if array.state != view::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;

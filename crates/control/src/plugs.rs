@@ -30,7 +30,7 @@
 
 use crate::lock::lock;
 use drives::sysfs::{self, Device, Kind};
-use engine::manage::command::{ArrayStatus, SlotHealth};
+use engine::manage::command::{ArrayStatus, SlotHealth, SlotStatus};
 use health::departures::{Arrays, Departures, Place, State, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -289,6 +289,11 @@ fn way(device: &Device) -> Option<bool> {
 /// Whether the array counts on a drive, or fills it.
 pub const fn is_used(health: SlotHealth) -> bool {
     matches!(health, SlotHealth::InSync | SlotHealth::Rebuilding)
+}
+
+/// Whether an array counts on what is, or was, in a slot.
+pub const fn counts(slot: &SlotStatus) -> bool {
+    slot.left_behind || is_used(slot.health)
 }
 
 /// Major and minor number.

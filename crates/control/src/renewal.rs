@@ -15,7 +15,6 @@
 
 use crate::convert;
 use crate::counters::Seen;
-use crate::fabrics::is_behind;
 use crate::manager::Manager;
 use crate::next;
 use crate::snapshot::{Told, now};
@@ -49,7 +48,7 @@ impl Manager {
         let is_current = told.catch_up(now);
         told.jobs.forget(now);
         let mut view = self.compose(&told, now);
-        if self.returns.concerns(&told.arrays, is_behind) {
+        if self.returns.concerns(&told.arrays) {
             self.returns.news.notify_one();
         }
         let before = self.view();

@@ -83,7 +83,7 @@ impl Manager {
         let fabrics = self.data.fabrics().clone();
         let is_reached = |path: &str, serial: &str| is_reached(&fabrics, path, serial);
         let found = convert::returned(&self.inventory(), &arrays);
-        let seen = Seen { is_remote: is_behind, is_reached: &is_reached, found: &found };
+        let seen = Seen { is_reached: &is_reached, found: &found };
         let (steps, goes_on) = self.returns.look((&arrays, version), &seen, Instant::now());
         for (array, step) in steps {
             let own = self.clone();
@@ -242,9 +242,7 @@ impl Manager {
                 "palisade: array \"{}\" is started: all its drives are reached",
                 status.name
             ));
-            self.start_exports(status).await;
-            // What can't be served is listed with its problem.
-            let _ = self.settle_exports(core::slice::from_ref(status)).await;
+            self.serve_all(status).await;
         }
         self.tell_absent().await;
         true

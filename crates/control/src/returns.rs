@@ -33,7 +33,9 @@
 //!   first seen out: it ended requests as gone, or no path leads there.
 //! - An array that has failed for anything else is left alone, too.
 
+use crate::fabrics::is_behind;
 use crate::lock::lock;
+use crate::plugs::{counts, is_used};
 use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus};
 use io::DriveError;
 use std::collections::btree_map::Entry;
@@ -83,8 +85,6 @@ pub enum Step {
 
 /// What is known beside how arrays are.
 pub struct Seen<'a> {
-    /// Says whether a path is the name of a drive behind a fabric.
-    pub is_remote: IsRemote,
     /// Says whether a path leads to the drive of a name that has this serial number, or one that
     /// begins so.
     pub is_reached: &'a dyn Fn(&str, &str) -> bool,
@@ -143,18 +143,15 @@ pub struct Returns {
     state: Mutex<State>,
 }
 
-/// Whether a path is the name of a drive behind a fabric.
-pub type IsRemote = fn(&str) -> bool;
-
 impl Returns {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
     /// Whether running arrays have drives out that may be behind a fabric, or arrays wait.
-    pub fn concerns(&self, arrays: &[ArrayStatus], is_remote: IsRemote) -> bool {
+    pub fn concerns(&self, arrays: &[ArrayStatus]) -> bool {
         let is_out = |slot: &SlotStatus| match slot.health {
-            SlotHealth::Failed => slot.path.as_deref().is_some_and(is_remote),
+            SlotHealth::Failed => slot.path.as_deref().is_some_and(is_behind),
             SlotHealth::Missing => true,
             SlotHealth::InSync | SlotHealth::Rebuilding => false,
         };
@@ -230,6 +227,13 @@ impl Returns {
         self.state().waiting.values().flatten().cloned().collect()
     }
 
+    /// The array of this UUID, if it waits and is stopped.
+    pub fn stopped_one(&self, uuid: &str) -> Option<Uuid> {
+        let state = self.state();
+        let mut stopped = state.waiting.values().flatten().map(|array| array.uuid);
+        stopped.find(|array| array.to_string() == uuid)
+    }
+
     /// The arrays that wait.
     pub fn waiting(&self) -> BTreeSet<Uuid> {
         self.state().waiting.keys().copied().collect()
@@ -263,7 +267,7 @@ impl Returns {
         }
         let stopped = state.waiting.values().flatten().filter(|array| {
             let is_there = |slot: &SlotStatus| {
-                let path = slot.path.as_deref().filter(|path| (seen.is_remote)(path));
+                let path = slot.path.as_deref().filter(|path| is_behind(path));
                 !counts(slot) || path.is_none_or(|path| (seen.is_reached)(path, &slot.serial))
             };
             state.may_begin(&array.uuid, now) && array.slots.iter().all(is_there)
@@ -324,11 +328,6 @@ impl Returns {
     }
 }
 
-/// Whether an array counted on what was in a slot.
-const fn counts(slot: &SlotStatus) -> bool {
-    slot.left_behind || matches!(slot.health, SlotHealth::InSync | SlotHealth::Rebuilding)
-}
-
 impl State {
     /// Whether nothing is being done for an array, and it is time to.
     fn may_begin(&self, array: &Uuid, now: Instant) -> bool {
@@ -354,10 +353,10 @@ impl State {
 
     /// Sees which slots of a running array are gone.
     fn see(&mut self, array: &ArrayStatus, seen: &Seen<'_>) {
-        let Seen { is_remote, is_reached, found } = seen;
+        let Seen { is_reached, found } = seen;
         for slot in &array.slots {
             let seat = (array.uuid, slot.slot.0);
-            if slot.health != SlotHealth::Failed && slot.health != SlotHealth::Missing {
+            if is_used(slot.health) {
                 self.gone.remove(&seat);
                 self.seen.remove(&seat);
                 if self.kept_out.get(&seat) == Some(&true) {
@@ -374,7 +373,7 @@ impl State {
             }
             let is_missing = slot.health == SlotHealth::Missing;
             let path = slot.path.as_ref().or_else(|| found.get(&seat).filter(|_| is_missing));
-            let Some(path) = path.filter(|path| is_remote(path)) else { continue };
+            let Some(path) = path.filter(|path| is_behind(path)) else { continue };
             if !self.seen.insert(seat) {
                 continue;
             }
@@ -395,6 +394,9 @@ impl State {
         let is_reached = seen.is_reached;
         let left: Vec<&SlotStatus> = array.slots.iter().filter(|slot| slot.left_behind).collect();
         let gone = |slot: &SlotStatus| self.gone.get(&(array.uuid, slot.slot.0));
+        let is_there = |slot: &SlotStatus| {
+            !slot.quarantined && gone(slot).is_some_and(|gone| is_reached(&gone.path, &gone.serial))
+        };
         if array.state == ArrayState::Failed || !left.is_empty() {
             if left.is_empty() || !left.iter().all(|slot| gone(slot).is_some()) {
                 return self.waiting.remove(&array.uuid).map(|_| Step::Resume);
@@ -403,22 +405,16 @@ impl State {
                 entry.insert(None);
                 return Some(Step::Wait(left.len()));
             }
-            let is_back = |slot: &&SlotStatus| {
-                let is_there = |gone: &Gone| is_reached(&gone.path, &gone.serial);
-                !slot.quarantined && gone(slot).is_some_and(is_there)
-            };
             // Those that nobody could record as failed count again, too.
             let held = |slot: &SlotStatus| slot.quarantined && gone(slot).is_some();
             let is_held = array.slots.iter().any(held);
-            return (!is_held && left.iter().all(is_back)).then_some(Step::Restart);
+            return (!is_held && left.iter().all(|slot| is_there(slot))).then_some(Step::Restart);
         }
         if self.waiting.remove(&array.uuid).is_some() {
             return Some(Step::Resume);
         }
-        let is_back = |slot: &&SlotStatus| {
-            let is_there = |gone: &Gone| !gone.is_refused && is_reached(&gone.path, &gone.serial);
-            !slot.quarantined && gone(slot).is_some_and(is_there)
-        };
+        let is_back =
+            |slot: &&SlotStatus| gone(slot).is_some_and(|gone| !gone.is_refused) && is_there(slot);
         // One that fails again and again keeps no other away.
         let back = array.slots.iter().filter(is_back);
         let slot = back.min_by_key(|slot| gone(slot).map_or(0, |gone| gone.tries))?.slot;

@@ -16,10 +16,6 @@ struct Scene {
     now: Instant,
 }
 
-fn is_remote(path: &str) -> bool {
-    path.starts_with("nvme://")
-}
-
 impl Scene {
     /// Three drives behind a fabric, and one that is not.
     fn new() -> Self {
@@ -45,7 +41,7 @@ impl Scene {
         let is_reached =
             |path: &str, serial: &str| serial.starts_with('S') && self.reached.contains(path);
         let version = self.returns.version();
-        let seen = Seen { is_remote, is_reached: &is_reached, found: &self.found };
+        let seen = Seen { is_reached: &is_reached, found: &self.found };
         let (steps, goes_on) = self.returns.look((arrays, version), &seen, self.now);
         assert!(steps.iter().all(|(array, _)| *array == ARRAY));
         (steps.into_iter().map(|(_, step)| step).collect(), goes_on)
@@ -276,7 +272,7 @@ fn an_array_that_lost_too_many_starts_again_with_all_of_them() {
     scene.returns.settled(ARRAY);
     scene.returns.did(ARRAY, true, scene.now);
     let is_reached = |_: &str, _: &str| true;
-    let seen = Seen { is_remote, is_reached: &is_reached, found: &scene.found };
+    let seen = Seen { is_reached: &is_reached, found: &scene.found };
     let late = scene.returns.look((&[], version), &seen, scene.now);
     assert_eq!(late, (vec![], true), "what was asked before it ran says nothing");
     assert_eq!(scene.steps(), scene.returns_slot(0));

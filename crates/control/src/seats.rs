@@ -2,9 +2,13 @@
 
 use crate::claims::{Taken, not_open, paths_of};
 use crate::manager::Manager;
-use engine::manage::command::{ArrayStatus, Request, SlotStatus};
+use drives::SharedDrive;
+use engine::manage::command::{ArrayStatus, DriveRef, Reply, Request, SlotStatus};
 use redfish::view::{self, Error, NamedDrive};
 use units::Slot;
+
+/// A drive for the engine.
+type OwnRef = DriveRef<SharedDrive>;
 
 impl Manager {
     /// Takes a drive out of service.
@@ -35,18 +39,10 @@ impl Manager {
         request: &view::ReplaceDrive,
     ) -> Result<view::Array, Error> {
         let array = self.running_array(uuid).await?;
-        let with = [request.with.clone()];
-        let (own, check) = (Some(array.uuid), |_: &[Taken]| Ok(()));
-        let mut taken = self.claim(&with, &request.overwrite, own, check).await?;
-        let paths = paths_of(&taken);
-        let Some(Taken { reference, .. }) = taken.pop() else {
-            return Err(not_open(&request.with.path));
-        };
-        let slot = Slot(request.slot);
-        let ask = |uuid, reply| Request::Replace(uuid, slot, reference, reply);
-        let outcome = self.ask_of(&array, ask).await;
-        self.let_go(&paths).await;
-        Ok(self.describe(&outcome?).await)
+        let (slot, drive) = (Slot(request.slot), (&request.with, &request.overwrite[..]));
+        let ask = |uuid, with, reply| Request::Replace(uuid, slot, with, reply);
+        let status = self.ask_with(&array, drive, ask).await?;
+        Ok(self.describe(&status).await)
     }
 
     /// Has a drive take the slot again that it left, if it is as it was then.
@@ -66,16 +62,26 @@ impl Manager {
                 seen: None,
             }
         };
-        let taken = self.claim(&[named], &[], Some(array.uuid), |_| Ok(())).await?;
+        let ask = |uuid, back, reply| Request::Return(uuid, slot, back, reply);
+        self.ask_with(array, (&named, &[]), ask).await.map(drop)
+    }
+
+    /// Asks the engine for something with a drive that no array has, and that may be overwritten
+    /// if it is among these.
+    async fn ask_with(
+        &self,
+        array: &ArrayStatus,
+        (drive, overwrite): (&NamedDrive, &[NamedDrive]),
+        make: impl FnOnce(String, OwnRef, Reply<ArrayStatus>) -> Request<SharedDrive>,
+    ) -> Result<ArrayStatus, Error> {
+        let drives = core::slice::from_ref(drive);
+        let mut taken = self.claim(drives, overwrite, Some(array.uuid), |_| Ok(())).await?;
         let paths = paths_of(&taken);
-        let outcome = match taken.into_iter().next() {
-            Some(taken) => {
-                let back = taken.reference;
-                self.ask_of(array, |uuid, reply| Request::Return(uuid, slot, back, reply)).await
-            }
-            None => Err(not_open(path)),
+        let Some(Taken { reference, .. }) = taken.pop() else {
+            return Err(not_open(&drive.path));
         };
+        let outcome = self.ask_of(array, |uuid, reply| make(uuid, reference, reply)).await;
         self.let_go(&paths).await;
-        outcome.map(drop)
+        outcome
     }
 }

@@ -166,6 +166,13 @@ impl Manager {
         }
     }
 
+    /// Serves the recorded exports of an array that runs again, as soon as their names are looked
+    /// up. What can't be served is listed with its problem.
+    pub(crate) async fn serve_all(&self, array: &ArrayStatus) {
+        self.start_exports(array).await;
+        let _ = self.settle_exports(core::slice::from_ref(array)).await;
+    }
+
     /// Serves what could not be served of arrays that just started, once all names are looked up or
     /// that takes too long; what can't be yet is answered, and left to
     /// [`Manager::retry_exports`].

@@ -110,11 +110,12 @@ impl<D: Drive> OfDrive<D> {
 
     /// Zeros where the drive makes none by itself.
     async fn write_zeros(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
-        let mut at = 0;
+        let mut zeros = Pool::single(bytes.min(ZEROS) as usize);
+        zeros.fill(0);
+        let (zeros, mut at) = (zeros.freeze(), 0);
         while at < bytes {
-            let mut zeros = Pool::single((bytes - at).min(ZEROS) as usize);
-            zeros.fill(0);
-            self.write(offset + at, zeros.freeze(), false).await?;
+            let piece = zeros.slice(..(bytes - at).min(ZEROS) as usize);
+            self.write(offset + at, piece, false).await?;
             at += ZEROS;
         }
         Ok(())

@@ -40,6 +40,7 @@ pub mod mutants;
 mod path;
 mod queue;
 pub mod requests;
+mod settings;
 mod subsystem;
 mod wire;
 
@@ -52,4 +53,5 @@ pub use keeper::{Problem, discover, keep, oversee};
 pub use path::{PathState, PathStatus};
 pub use queue::{End, Queue, Shape};
 pub use requests::Requests;
-pub use subsystem::{HostIdentity, NamespaceInfo, Path, Settings, Subsystem};
+pub use settings::Settings;
+pub use subsystem::{HostIdentity, NamespaceInfo, Path, Subsystem};

@@ -47,13 +47,13 @@ use crate::mutants::{self, Mutant};
 use crate::path::{PathRecord, PathStatus, Stage};
 use crate::queue::Shape;
 use crate::requests::{Association, Way};
+use crate::settings::Settings;
 use core::future::Future;
 use core::net::SocketAddr;
 use io::{DriveError, DriveInfo};
 use nvme::drive::Identifiers;
 use nvme::log::Access;
 use nvme::nqn::Nqn;
-use nvme::pdu::Digests;
 use nvme::reset::Instance;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -66,28 +66,6 @@ pub struct HostIdentity {
     pub nqn: Nqn,
     /// Its identifier.
     pub id: [u8; 16],
-}
-
-/// How paths are used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// I/O queues of an association: the numbers of those that cores connect are 1 to this.
-    pub io_queues: u16,
-    /// Entries of a queue.
-    pub entries: u16,
-    /// Digests of PDUs.
-    pub digests: Digests,
-    /// The keep-alive timeout; not 0.
-    pub keep_alive: Nanos,
-    /// From a try to connect to the next.
-    pub reconnect_delay: Nanos,
-    /// How long requests wait for a path.
-    pub fast_io_fail: Nanos,
-    /// How long it is tried to connect anew.
-    pub controller_loss: Nanos,
-    /// What drives have in caches outlives a loss of their power, whatever they say: nothing is a
-    /// lapse.
-    pub caches_stay: bool,
 }
 
 /// A path of a subsystem: one that is there, or was.

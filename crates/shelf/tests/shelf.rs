@@ -19,14 +19,10 @@ const HOST: &str = "nqn.2026-11.example:host";
 fn fabric() -> Fabric {
     let host = HostIdentity { nqn: Nqn::new(HOST).expect("a name"), id: [3; 16] };
     let settings = Settings {
-        io_queues: 0,
         entries: 32,
-        digests: nvme::pdu::Digests::default(),
-        keep_alive: Nanos::from_millis(2_000),
         reconnect_delay: Nanos::from_millis(20),
         fast_io_fail: Nanos::from_millis(30_000),
-        controller_loss: Nanos::from_millis(600_000),
-        caches_stay: false,
+        ..Settings::default()
     };
     Fabric::start(host, settings, 1).expect("it starts")
 }

@@ -99,17 +99,17 @@ mod hunting {
     /// Carries out `--mutant WHAT`. `None`: the mutant is on, and the caller goes on with its
     /// seeds.
     pub fn command(what: &str, hunt: &Hunt) -> Option<ExitCode> {
+        let all = all();
         if what == "list" {
-            for (_, name, about) in all() {
+            for (_, name, about) in all {
                 println!("{name:28} {about}");
             }
             return Some(ExitCode::SUCCESS);
         }
         let names: Vec<&str> = match what {
-            "all" => all().iter().map(|(_, name, _)| *name).collect(),
+            "all" => all.iter().map(|(_, name, _)| *name).collect(),
             list => list.split(',').collect(),
         };
-        let all = all();
         let known = |name: &&&str| !all.iter().any(|(_, n, _)| n == *name);
         if let Some(name) = names.iter().find(known) {
             eprintln!("no mutant is called {name}; see --mutant list");

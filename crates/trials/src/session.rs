@@ -97,7 +97,7 @@ pub struct Floor {
     /// The shelf lost its power, and drives what they had in caches.
     pub unpowered: Cell<bool>,
     /// What the drives are behind, if they are.
-    shelf: RefCell<Option<Rc<Shelf>>>,
+    shelf: Option<Rc<Shelf>>,
     tally: RefCell<Tally>,
 }
 
@@ -107,7 +107,7 @@ impl Floor {
         scenario: &Scenario,
         session: &Session,
         versions: &Rc<RefCell<Versions>>,
-        drives: &[SharedSimDrive],
+        (drives, shelf): (&[SharedSimDrive], Option<&Rc<Shelf>>),
         seats: &[usize],
         owing: bool,
     ) -> Rc<Self> {
@@ -137,7 +137,7 @@ impl Floor {
             hushed: Cell::new(false),
             hangs: RefCell::default(),
             unpowered: Cell::new(false),
-            shelf: RefCell::default(),
+            shelf: shelf.cloned(),
             tally: RefCell::default(),
         })
     }
@@ -153,7 +153,6 @@ impl Floor {
         camera: &mut Camera,
         tally: &mut Tally,
     ) -> Outcome<Vec<usize>> {
-        self.shelf.borrow_mut().clone_from(&rig.shelf);
         for volume in &status.volumes {
             self.open.borrow_mut().push((volume.name.clone(), rig.open(status, volume)));
         }
@@ -303,8 +302,7 @@ impl Floor {
         let hangs = self.hangs.borrow();
         let meanwhile = hangs.iter().filter(|hang| hang.over.get().is_none_or(|at| at > begun));
         let most = meanwhile.fold(PROMPT, |most, hang| most.after(hang.wait));
-        let shelf = self.shelf.borrow();
-        let most = shelf.as_ref().map_or(most, |shelf| most.after(shelf.waits(begun)));
+        let most = self.shelf.as_ref().map_or(most, |shelf| most.after(shelf.waits(begun)));
         let took = env.now().since(begun);
         if took > most {
             return Err(format!("a request took {took:?}, more than {most:?}"));
@@ -452,7 +450,7 @@ impl Floor {
 
     /// A port of the shelf has a trouble, if the other has none.
     fn trouble(&self, trouble: Trouble, rng: &mut Rng) {
-        let is_so = self.shelf.borrow().as_ref().is_some_and(|own| own.befall(trouble, rng));
+        let is_so = self.shelf.as_ref().is_some_and(|own| own.befall(trouble, rng));
         if !is_so {
             return;
         }

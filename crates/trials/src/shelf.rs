@@ -23,12 +23,11 @@
 use crate::machine::Message;
 use core::net::SocketAddr;
 use front::ConnectionMemory;
-use front::memory::{MemorySize, PIECES};
+use front::memory::MemorySize;
 use io::blocks::OfDrive;
 use io::{BlockError, Env, Priority, Transport};
 use nvme::log::Access;
 use nvme::nqn::Nqn;
-use nvme::pdu::Digests;
 use nvme_host::{
     Dial, HostIdentity, NoLine, PathState, RemoteDrive, Requests, Settings, Subsystem, carry, keep,
     oversee,
@@ -184,8 +183,6 @@ pub struct Shelf {
     cables: Rc<[Cable; 2]>,
     /// The lapse behind which drives are opened: that of the first connections.
     opened: Cell<u64>,
-    /// A port is in trouble.
-    is_busy: Cell<bool>,
     /// When each trouble began, and ended.
     troubles: RefCell<Vec<(Nanos, Option<Nanos>)>>,
 }
@@ -217,12 +214,9 @@ impl Shelf {
         let settings = Settings {
             io_queues: cores.len() as u16,
             entries: 32,
-            digests: Digests::default(),
             keep_alive: KEEP_ALIVE,
             reconnect_delay: Nanos::from_millis(200),
-            fast_io_fail: Nanos::from_millis(5_000),
-            controller_loss: Nanos::from_millis(600_000),
-            caches_stay: false,
+            ..Settings::default()
         };
         let identity = HostIdentity { nqn: nqn(HOST), id: [5; 16] };
         let subsystem = Subsystem::new(nqn(SUBSYSTEM), identity, settings);
@@ -242,7 +236,6 @@ impl Shelf {
             env.spawn(Priority::First, keep(env.clone(), net(&env), subsystem.clone(), path));
         }
         let drives = drives.to_vec();
-        let (is_busy, troubles) = Default::default();
         let shelf = Self {
             env,
             drives,
@@ -253,8 +246,7 @@ impl Shelf {
             requests,
             cables,
             opened: Cell::new(0),
-            is_busy,
-            troubles,
+            troubles: RefCell::default(),
         };
         shelf.open_drives();
         Rc::new(shelf)
@@ -293,10 +285,9 @@ impl Shelf {
 
     /// Has a trouble befall a port, unless there is one; whether it does.
     pub fn befall(self: &Rc<Self>, trouble: Trouble, rng: &mut Rng) -> bool {
-        if self.is_busy.get() || !self.is_connected() {
+        if self.is_in_trouble() || !self.is_connected() {
             return false;
         }
-        self.is_busy.set(true);
         self.troubles.borrow_mut().push((self.env.now(), None));
         let port = rng.index(PORTS.len());
         let cable = &self.cables[port];
@@ -355,13 +346,10 @@ impl Shelf {
             // What waits for the fence holds others up.
             let end = shelf.env.now().after(FENCE);
             shelf.troubles.borrow_mut().iter_mut().for_each(|own| own.1 = own.1.or(Some(end)));
-            shelf.is_busy.set(false);
         });
         true
     }
-}
 
-impl Shelf {
     /// Has a drive carry some requests out so much later, and the connections of a port break
     /// meanwhile.
     fn be_late(&self, port: usize, span: Nanos, rng: &mut Rng) {
@@ -404,8 +392,8 @@ impl Shelf {
     }
 
     /// Whether a port is in trouble.
-    pub const fn is_in_trouble(&self) -> bool {
-        self.is_busy.get()
+    pub fn is_in_trouble(&self) -> bool {
+        self.troubles.borrow().iter().any(|(_, end)| end.is_none())
     }
 }
 
@@ -423,5 +411,3 @@ fn export(number: usize) -> Export<usize> {
         group: Group::new(number as u32 + 1).unwrap_or(Group::FIRST),
     }
 }
-
-const _: () = assert!(MEMORY.pieces.len() == PIECES.len());

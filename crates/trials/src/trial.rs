@@ -170,8 +170,8 @@ impl Trial<'_> {
             lists::resume(&rig, &mut camera, &status)?;
         }
         point::settle_volumes(&status, &mut self.versions.borrow_mut())?;
-        let floor =
-            Floor::new(self.scenario, session, &self.versions, &self.drives, &self.seats, owing);
+        let drives = (&self.drives[..], rig.shelf.as_ref());
+        let floor = Floor::new(self.scenario, session, &self.versions, drives, &self.seats, owing);
         *floor.lost.borrow_mut() = lost;
         self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
         if number + 1 == self.scenario.sessions.len() {

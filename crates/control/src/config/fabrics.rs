@@ -3,7 +3,6 @@
 
 use super::spans::{Found, Value, kind, table, text, within, wrong};
 use ::nvme::nqn::Nqn;
-use ::nvme::pdu::Digests;
 use drives::remote::host::Settings;
 use toml::de::DeValue;
 use units::{Nanos, Uuid};
@@ -34,16 +33,7 @@ const fn seconds(count: u16) -> Nanos {
 
 impl Default for Fabrics {
     fn default() -> Self {
-        let settings = Settings {
-            io_queues: 0,
-            entries: drives::remote::host::limits::ENTRIES,
-            digests: Digests::default(),
-            keep_alive: seconds(2),
-            reconnect_delay: seconds(1),
-            fast_io_fail: seconds(5),
-            controller_loss: seconds(600),
-            caches_stay: false,
-        };
+        let settings = Settings::default();
         Self { hostnqn: None, hostid: None, nr_io_queues: None, settings }
     }
 }

@@ -98,17 +98,12 @@ async fn connection(server: Rc<Server<Env, Stream, All>>, socket: Socket) {
     server.serve(stream, PORT, &way).await;
 }
 
-/// As they are by default, but for digests.
+/// As they are by default, but for digests, and for queues that are short.
 fn settings(digests: bool) -> Settings {
     Settings {
-        io_queues: 0,
         entries: 32,
         digests: nvme::pdu::Digests { header: digests, data: digests },
-        keep_alive: Nanos::from_millis(2_000),
-        reconnect_delay: Nanos::from_millis(1_000),
-        fast_io_fail: Nanos::from_millis(5_000),
-        controller_loss: Nanos::from_millis(600_000),
-        caches_stay: false,
+        ..Settings::default()
     }
 }
 

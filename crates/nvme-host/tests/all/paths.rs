@@ -4,7 +4,6 @@ use crate::support::{BLOCK, BYTES, Dialer, Env, HOST, Rig, SUBSYSTEM, buffer, by
 use core::net::SocketAddr;
 use io::{Drive, DriveError, Env as _, Priority, Transport};
 use nvme::log::Access;
-use nvme::pdu::Digests;
 use palisade_nvme_host::{
     Dial, HostIdentity, NoLine, Path, PathState, PathStatus, Problem, RemoteDrive, Requests,
     Settings, Subsystem, carry, keep, oversee,
@@ -101,12 +100,9 @@ pub fn settings() -> Settings {
     Settings {
         io_queues: CORES,
         entries: 32,
-        digests: Digests::default(),
         keep_alive: KEEP_ALIVE,
-        reconnect_delay: seconds(1),
-        fast_io_fail: seconds(5),
         controller_loss: seconds(60),
-        caches_stay: false,
+        ..Settings::default()
     }
 }
 
