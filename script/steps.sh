@@ -10,8 +10,8 @@ LOGS=$TARGET/test-logs
 mkdir -p "$LOGS"
 # Of this run only.
 rm -f "$LOGS"/*.end "$LOGS"/*.log
-# The canary and nine bugs of different kinds that the trials must catch.
-MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed,ana-ignored
+# The canary and eleven bugs of different kinds that the trials must catch.
+MUTANTS=canary,trust-parity,never-unclean,fua-dropped,resync-skips,same-slot,flush-early,copy-any,stop-unflushed,ana-ignored,owner-unread,take-over-early
 passed=0 failed=0 skipped=0
 skips=()
 failures=()

@@ -91,6 +91,7 @@ impl Bay {
     pub fn empty(source: Source, make: Make) -> Result<Self, BenchError> {
         let (rig, drives) = (Rig::start(make.cores, make.helper.as_ref())?, source.open()?);
         let new = NewArray {
+            shared: false,
             name: NAME.to_owned(),
             level: make.level,
             strip_bytes: make.strip_bytes,

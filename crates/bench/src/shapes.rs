@@ -106,6 +106,7 @@ fn sized(options: &ArrayBench, bytes: u64, seed: u64) -> Result<Sized, BenchErro
     let rig = Rig::start(1, None)?;
     let (drives, begun) = (references(&source.open()?), Instant::now());
     let new = NewArray {
+        shared: false,
         name: NAME.to_owned(),
         level: Level::Raid5,
         strip_bytes: 64 << 10,

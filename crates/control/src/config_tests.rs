@@ -1,6 +1,7 @@
 //! What configurations say, and how their mistakes are told.
 
 use super::*;
+use units::Nanos;
 
 #[test]
 fn reads_all_keys() {
@@ -60,9 +61,13 @@ fn fabrics_are_described_in_the_words_of_nvme_cli() {
     let text = format!(
         "cores = 3\n[fabrics]\nhostnqn = \"nqn.2026-11.org.example:h\"\nhostid = \"{id}\"\n\
          nr_io_queues = 4\nqueue_size = 64\nhdr_digest = true\ndata_digest = \"on\"\n\
-         keep_alive_tmo = 4\nreconnect_delay = 2\nfast_io_fail_tmo = 7\nctrl_loss_tmo = 60\n"
+         keep_alive_tmo = 4\nreconnect_delay = 2\nfast_io_fail_tmo = 7\nctrl_loss_tmo = 60\n\
+         heartbeat_ms = 250\n"
     );
-    let Fabrics { hostnqn, hostid, nr_io_queues, settings } = Config::parse(&text).unwrap().fabrics;
+    let Fabrics { hostnqn, hostid, nr_io_queues, heartbeat, settings } =
+        Config::parse(&text).unwrap().fabrics;
+    assert_eq!(heartbeat, Nanos::from_millis(250));
+    assert_eq!(Fabrics::default().heartbeat, Nanos::from_millis(1_000));
     assert_eq!(hostnqn.map(|nqn| nqn.to_string()).as_deref(), Some("nqn.2026-11.org.example:h"));
     assert_eq!((hostid.map(|id| id.to_string()).as_deref(), nr_io_queues), (Some(id), Some(4)));
     assert!(settings.digests.header && settings.digests.data);
@@ -82,6 +87,8 @@ fn fabrics_are_described_in_the_words_of_nvme_cli() {
         ("hostid = \"1\"", "must be a UUID"),
         ("hostnqn = \"h\"", "hostnqn: h"),
         ("hostnqn = \"nqn.2026-11.org.example:h\"", "hostnqn needs hostid"),
+        ("heartbeat_ms = 99", "100 to 60000"),
+        ("heartbeat_ms = 60001", "100 to 60000"),
         ("keepalive = 1", "fabrics has no key keepalive"),
     ] {
         let problem = Config::parse(&format!("[fabrics]\n{line}\n")).expect_err(line);

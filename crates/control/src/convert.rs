@@ -5,6 +5,7 @@
 use crate::address;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
+use crate::ownership;
 use crate::plugs::{PULLED, counts, is_used};
 use crate::probe;
 use drives::SharedDrive;
@@ -14,7 +15,7 @@ use engine::manage::command::{
     TaskKind, TaskStatus, UnreadableRange, VolumeStatus,
 };
 use engine::manage::lost::unreadable_ranges;
-use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport};
+use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport, Owner};
 use redfish::view;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Uuid;
@@ -47,6 +48,8 @@ pub fn array(
         unclean: status.unclean,
         crash_safe: Some(status.crash_safe),
         problem: None,
+        shared: status.owner.is_some(),
+        owner: ownership::shown(status, ownership::now_millis()),
         warnings: lost_pages(status).into_iter().collect(),
         slots: slots(status),
         tasks: status.tasks.iter().map(|t| task(&status.name, t)).collect(),
@@ -270,6 +273,38 @@ pub fn found_records(
     newest
 }
 
+/// Who has an array that was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundOwner {
+    /// Its host and boot.
+    pub owner: Owner,
+    /// What people call it; empty if its pages don't say.
+    pub name: String,
+    /// When it last said that it lives, milliseconds since 1970 by its clock, if its pages say.
+    pub heartbeat: Option<u64>,
+}
+
+/// Who has an array that was found, by its newest record and the pages of the drives that have
+/// it. Who takes an array writes pages first, so these count before the record.
+pub fn found_owner(record: &ArrayRecord, inventory: &Inventory) -> Option<FoundOwner> {
+    let is_newest = |own: &ArrayRecord| (own.array, own.epoch) == (record.array, record.epoch);
+    let pages = inventory.iter().filter_map(|known| {
+        known.content.record.as_ref().filter(|own| is_newest(own))?;
+        let page = known.content.owner.as_ref()?;
+        Some((page.owner.filter(|_| page.array == record.array)?, page))
+    });
+    let newest = pages.max_by_key(|(_, page)| page.unix_millis);
+    Some(match newest {
+        Some((owner, page)) => {
+            FoundOwner { owner, name: page.name.clone(), heartbeat: Some(page.unix_millis) }
+        }
+        None => {
+            let owner = record.owner.filter(|_| record.shared)?;
+            FoundOwner { owner, name: String::new(), heartbeat: None }
+        }
+    })
+}
+
 /// An array that was found and does not run.
 pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String>) -> view::Array {
     let here = |slot: units::Slot| {
@@ -301,6 +336,8 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
         unclean: record.groups.iter().any(|group| group.unclean),
         crash_safe: None,
         problem,
+        shared: record.shared,
+        owner: None,
         warnings: Vec::new(),
         slots,
         tasks: Vec::new(),

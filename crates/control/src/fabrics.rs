@@ -6,7 +6,7 @@
 //! Invariants
 //! - Who this host is stays the same from start to start: what the configuration says, else what
 //!   `/etc/nvme` has for all programs of this machine, else what was made once and is kept in the
-//!   state directory.
+//!   state directory. It is found once, and the same for subsystems and for shared arrays.
 //! - Nothing here runs on the control plane's own thread: names are looked up, and controllers
 //!   waited for, on threads of their own.
 
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use units::Uuid;
+use units::{Nanos, Uuid};
 
 /// Where all programs of a machine find who it is.
 const ETC: &str = "/etc/nvme";
@@ -56,6 +56,8 @@ pub struct Fabrics {
     serve: Serve,
     says: Mutex<Says>,
     state: Mutex<Option<Arc<State>>>,
+    /// Who this host is, once that was found.
+    host: Mutex<Option<HostIdentity>>,
     fabric: Mutex<Option<Fabric>>,
     found: Mutex<Found>,
 }
@@ -63,8 +65,8 @@ pub struct Fabrics {
 impl Fabrics {
     /// Idle, with the settings that are usual.
     pub fn new(cores: u16, serve: Serve) -> Self {
-        let (says, state, fabric, found) = Default::default();
-        Self { cores, serve, says, state, fabric, found }
+        let (says, state, host, fabric, found) = Default::default();
+        Self { cores, serve, says, state, host, fabric, found }
     }
 
     /// What the configuration says, and where who this host is can be kept. It counts for a fabric
@@ -88,15 +90,33 @@ impl Fabrics {
             return Ok(fabric.clone());
         }
         let says = lock(&self.says).clone();
-        let host = self.host(&says, Path::new(ETC))?;
+        let host = self.host()?;
         let started = Fabric::start(host, says.settings, self.cores);
         let started = started.map_err(|error| not_started(&error))?;
         (self.serve)(&started);
         Ok(fabric.insert(started).clone())
     }
 
-    /// Who this host is; `etc` is where all programs find that.
-    fn host(&self, says: &Says, etc: &Path) -> Result<HostIdentity, Error> {
+    /// How often this host says on the drives of its shared arrays that it lives.
+    pub fn heartbeat(&self) -> Nanos {
+        lock(&self.says).heartbeat
+    }
+
+    /// Who this host is. The caller may have to wait for files.
+    ///
+    /// # Errors
+    /// It has no names, and none can be made.
+    pub fn host(&self) -> Result<HostIdentity, Error> {
+        let mut known = lock(&self.host);
+        if let Some(known) = &*known {
+            return Ok(known.clone());
+        }
+        let says = lock(&self.says).clone();
+        Ok(known.insert(self.find_host(&says, Path::new(ETC))?).clone())
+    }
+
+    /// The same by what the configuration says; `etc` is where all programs find that.
+    fn find_host(&self, says: &Says, etc: &Path) -> Result<HostIdentity, Error> {
         let configured = says.hostnqn.clone().zip(says.hostid);
         let etc = |name: &str| std::fs::read_to_string(etc.join(name)).ok();
         let state = lock(&self.state).clone();
@@ -108,7 +128,7 @@ impl Fabrics {
             Some(found) => found,
             None => {
                 let (nqn, id) = made()?;
-                state.inspect(|state| keep(state, &nqn, id));
+                keep(state.as_deref(), &nqn, id);
                 (nqn, id)
             }
         };
@@ -276,16 +296,22 @@ pub fn is_behind(path: &str) -> bool {
     is_remote(Path::new(path))
 }
 
-/// Keeps who this host is.
-fn keep(state: &State, nqn: &Nqn, id: Uuid) {
-    let kept = state.replace(HOST_NQN, format!("{nqn}\n").as_bytes());
-    if let Err(error) = kept.and_then(|()| state.replace(HOST_ID, format!("{id}\n").as_bytes())) {
-        runtime::say(format_args!(
-            "palisade: warning: who this host is can't be kept in {} ({error}): subsystems will \
-             know it by another name after the next start\n  set hostnqn and hostid in [fabrics]",
-            state.dir().display()
-        ));
-    }
+/// Keeps who this host is, or says that it can't.
+fn keep(state: Option<&State>, nqn: &Nqn, id: Uuid) {
+    let why = match state {
+        None => "there is no state directory".to_owned(),
+        Some(state) => {
+            let kept = state.replace(HOST_NQN, format!("{nqn}\n").as_bytes());
+            let kept = kept.and_then(|()| state.replace(HOST_ID, format!("{id}\n").as_bytes()));
+            let Err(error) = kept else { return };
+            format!("{}: {error}", state.dir().display())
+        }
+    };
+    runtime::say(format_args!(
+        "palisade: warning: who this host is can't be kept ({why}): subsystems will know it by \
+         another name after the next start, and its shared arrays will look like another's\n  \
+         set hostnqn and hostid in [fabrics]"
+    ));
 }
 
 /// The two names of a host, if both are there.
@@ -389,7 +415,7 @@ mod tests {
             let own = Fabrics::new(1, Box::new(|_| ()));
             let state = has_state.then(|| Arc::new(State::open(&kept).expect("opens")));
             own.set(says.clone(), state);
-            own.host(says, &etc).expect("has a name")
+            own.find_host(says, &etc).expect("has a name")
         };
         let usual = Says::default();
         let made = host(&usual, true);
@@ -412,5 +438,13 @@ mod tests {
         let says = Says { hostnqn: hostnqn.clone(), hostid: Some(Uuid([3; 16])), ..usual };
         let told = host(&says, true);
         assert_eq!((Some(told.nqn), told.id), (hostnqn, [3; 16]));
+    }
+
+    /// Without anything that keeps it, too.
+    #[test]
+    fn who_this_host_is_is_found_once() {
+        let own = Fabrics::new(1, Box::new(|_| ()));
+        let found = own.host().expect("has a name");
+        assert_eq!(own.host().ok(), Some(found));
     }
 }

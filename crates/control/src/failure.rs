@@ -33,6 +33,19 @@ pub(crate) fn changed_drive(path: &str) -> Error {
     Error::new(&say::DRIVE_CHANGED, &[&path])
 }
 
+/// This server can't be told from others.
+pub fn no_identity(why: &dyn Display) -> Error {
+    Error::new(&say::SERVER_NOT_KNOWN, &[why])
+}
+
+/// Another server, by its name if that is known, and how old its heartbeat is.
+pub fn host_words(name: &str, id: &dyn Display, age_ms: Option<u64>) -> String {
+    let host = if name.is_empty() { id.to_string() } else { format!("{name} ({id})") };
+    let age = age_ms
+        .map(|ms| format!(", whose last heartbeat was {}.{} s ago", ms / 1_000, ms % 1_000 / 100));
+    host + &age.unwrap_or_default()
+}
+
 /// What people are told of a request that the engine did not carry out.
 pub fn told(error: &ManageError) -> Error {
     use ManageError as E;
@@ -76,6 +89,13 @@ pub fn told(error: &ManageError) -> Error {
         E::Exported(volume) => new(&say::VOLUME_EXPORTED, &[volume]),
         E::Drive(path, why) => new(&say::DRIVE_FAILED, &[path, why]),
         E::Quarantined(path) => new(&say::DRIVE_QUARANTINED, &[path]),
+        E::NoIdentity(array) => new(&say::NO_HOST_ID, &[array]),
+        E::Owned { array, host, id, heartbeat_age_ms } => {
+            new(&say::ARRAY_OWNED, &[array, &host_words(host, id, *heartbeat_age_ms)])
+        }
+        E::NeedsOthersOff(array) => new(&say::NEEDS_OTHERS_OFF, &[array]),
+        E::Meanwhile(array) => new(&say::OWNER_MEANWHILE, &[array]),
+        E::Unconfirmed(array) => new(&say::OWNER_NOT_CONFIRMED, &[array]),
         E::Assemble(why) => not_assembled(why),
         E::JournalGap { lane, first, last } => new(&say::JOURNAL_GAP, &[first, last, lane]),
         E::NothingFound => new(&say::NO_ARRAY_FOUND, &[]),
@@ -86,14 +106,41 @@ pub fn told(error: &ManageError) -> Error {
 /// commands, which keep what was said already. [`Error::about`] puts the array's name in.
 pub fn not_started(error: &ManageError, options: StartOptions) -> Error {
     let told = told(error);
-    let command = |flags: &str| format!("assemble NAME {flags}");
-    let both = command("--start-degraded --accept-loss");
-    let hint = match (options.start_degraded, options.accept_loss) {
-        (true, false) => told.hint.replace(&command("--accept-loss"), &both),
-        (false, true) => told.hint.replace(&command("--start-degraded"), &both),
-        (false, false) | (true, true) => return told,
-    };
+    let StartOptions { start_degraded, accept_loss, take_over, others_are_off } = options;
+    let said = [
+        (start_degraded, " --start-degraded"),
+        (accept_loss, " --accept-loss"),
+        (take_over, " --take-over"),
+        (others_are_off, " --other-server-is-off"),
+    ];
+    const COMMAND: &str = "assemble NAME";
+    let mut hint = String::new();
+    let mut parts = told.hint.split(COMMAND);
+    hint.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (given, rest) = flags(part);
+        let is_asked = |flag: &str| given.split(' ').any(|own| own == flag.trim_start());
+        hint.push_str(COMMAND);
+        for (is_said, flag) in said {
+            // In one order, whichever was said first.
+            if is_asked(flag) || is_said && !given.is_empty() {
+                hint.push_str(flag);
+            }
+        }
+        hint.push_str(rest);
+    }
     told.advise(hint)
+}
+
+/// The flags that a text begins with, and the rest.
+fn flags(text: &str) -> (&str, &str) {
+    let mut end = 0;
+    while let Some(rest) = text.get(end..).filter(|rest| rest.starts_with(" --")) {
+        let is_flag = |c: char| c == '-' || c.is_ascii_lowercase();
+        let length = rest.get(1..).and_then(|rest| rest.find(|c| !is_flag(c)));
+        end += length.map_or(rest.len(), |length| 1 + length);
+    }
+    text.split_at(end)
 }
 
 /// What people are told of a drive that can't be opened.

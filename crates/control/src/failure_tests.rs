@@ -51,9 +51,20 @@ fn samples() -> Vec<ManageError> {
         E::Quarantined(text("/dev/x")),
         E::JournalGap { lane: 1, first: 2, last: 3 },
         E::NothingFound,
+        E::NoIdentity(text("a")),
+        owned("srv2", Some(1_299)),
+        owned("", None),
+        E::NeedsOthersOff(text("a")),
+        E::Meanwhile(text("a")),
+        E::Unconfirmed(text("a")),
     ];
     all.extend(not_assembled_samples().into_iter().map(E::Assemble));
     all
+}
+
+fn owned(host: &str, heartbeat_age_ms: Option<u64>) -> ManageError {
+    let (array, host, id) = ("a".to_owned(), host.to_owned(), Uuid([7; 16]));
+    ManageError::Owned { array, host, id, heartbeat_age_ms }
 }
 
 fn missing(set_back: bool) -> Missing {
@@ -114,6 +125,11 @@ fn codes_follow_the_kind() {
         (ManageError::NoArray("x".into()), ErrorCode::Failed),
         (ManageError::BadName("/".into()), ErrorCode::Usage),
         (ManageError::WouldLose(Slot(1)), ErrorCode::Refused),
+        (owned("srv2", None), ErrorCode::Refused),
+        (ManageError::NeedsOthersOff("a".into()), ErrorCode::Refused),
+        (ManageError::NoIdentity("a".into()), ErrorCode::Refused),
+        (ManageError::Meanwhile("a".into()), ErrorCode::Refused),
+        (ManageError::Unconfirmed("a".into()), ErrorCode::Refused),
     ] {
         assert_eq!(told(&error).code, code);
     }
@@ -121,8 +137,8 @@ fn codes_follow_the_kind() {
 
 #[test]
 fn advice_is_a_whole_command_that_keeps_what_was_said_already() {
-    let degraded = StartOptions { start_degraded: true, accept_loss: false };
-    let accepted = StartOptions { start_degraded: false, accept_loss: true };
+    let degraded = StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
+    let accepted = StartOptions { start_degraded: false, accept_loss: true, ..StartOptions::NONE };
     let hint = |why: AssembleError, options| not_started(&ManageError::Assemble(why), options).hint;
     let both = "palisade array assemble NAME --start-degraded --accept-loss";
     let loss = || AssembleError::NeedsAcceptLoss { groups: vec![] };
@@ -142,6 +158,25 @@ fn advice_is_a_whole_command_that_keeps_what_was_said_already() {
     let gap = ManageError::JournalGap { lane: 0, first: 1, last: 2 };
     let hint_of = not_started(&gap, degraded).hint;
     assert!(hint_of.contains("assemble NAME --start-degraded --accept-loss ("), "{hint_of}");
+}
+
+#[test]
+fn who_takes_an_array_over_is_told_all_that_has_to_be_said() {
+    let hint = |error: &ManageError, options| not_started(error, options).about("data").hint;
+    let alone = hint(&owned("srv2", Some(300)), StartOptions::NONE);
+    assert!(alone.starts_with("stop it on that server: palisade array stop data; "), "{alone}");
+    assert!(alone.ends_with("array assemble data --take-over"), "{alone}");
+    let degraded = StartOptions { start_degraded: true, ..StartOptions::NONE };
+    let alone = hint(&owned("srv2", Some(300)), degraded);
+    assert!(alone.ends_with("assemble data --start-degraded --take-over"), "{alone}");
+    let needs = ManageError::NeedsOthersOff("data".into());
+    let taking = StartOptions { take_over: true, ..StartOptions::NONE };
+    let off = hint(&needs, taking);
+    assert!(off.ends_with("assemble data --take-over --other-server-is-off"), "{off}");
+    let off = hint(&needs, degraded);
+    assert!(off.ends_with("assemble data --start-degraded --other-server-is-off"), "{off}");
+    let unconfirmed = hint(&ManageError::Unconfirmed("data".into()), taking);
+    assert!(unconfirmed.ends_with("then: palisade array assemble data"), "{unconfirmed}");
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! - `plan` and `planning`: what a change would do. `confirm`: the tokens of plans. `holds`: who
 //!   changes an array.
 //! - `https` and `certificate`: the same on TCP, by TLS.
-//! - [`server`]: the daemon. `starting`: what it does first. `manager` and `served`: what it does
-//!   for its clients. `next`: what a person is told to do.
+//! - [`server`]: the daemon. `starting`: what it does first. `manager`, `creating` and `served`:
+//!   what it does for its clients. `next`: what a person is told to do.
 //! - `state`: what is kept beside the drives. [`audit`]: who did what. `reload`: what a running
 //!   daemon takes from its configuration. `notify`: what the service manager is told.
 //! - `events`: what came to be, for streams (`watching`), webhooks and the log. `alerts`: what is
@@ -18,6 +18,8 @@
 //! - [`names`]: what people mean by a name. `claims`: which drives a request may take.
 //!   `inventory`, `look` and [`probe`]: drives, and what is on them. `nameplate`: what identifies
 //!   them. `pattern`: which paths are meant. [`around`]: what is around them.
+//! - `ownership`: who this server is to others that reach the same drives. `owning`: arrays that
+//!   others have, or have taken.
 //! - `seats`: drives in the slots of arrays. `plugging` and `plugs`: drives that are pulled out and
 //!   plugged in. `returning` and `returns`: drives behind a fabric that are reached again.
 //!   `attending` and `wellness`: how they are as devices; [`asking`]: what NVMe drives tell of
@@ -66,6 +68,7 @@ mod connection;
 mod console;
 mod convert;
 mod counters;
+mod creating;
 mod data;
 mod digest;
 mod events;
@@ -94,6 +97,8 @@ pub mod names;
 mod next;
 mod notify;
 mod nvme;
+mod ownership;
+mod owning;
 mod paths;
 mod pattern;
 mod peer;

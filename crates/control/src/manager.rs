@@ -11,7 +11,7 @@ use crate::accounts::Accounts;
 use crate::alerts::Alerts;
 use crate::asking::{self, Asking, News};
 use crate::audit::Audit;
-use crate::claims::{Lookups, Taken, paths_of};
+use crate::claims::{Lookups, being_used};
 use crate::config::Described;
 use crate::confirm::Confirm;
 use crate::convert;
@@ -29,7 +29,8 @@ use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::names;
 use crate::next::{self, Idle, Refused};
-use crate::plan::{Looked, Planned, Seen, new_array, planned};
+use crate::ownership::{self, Ownership};
+use crate::plan::{Planned, Seen};
 use crate::plugs::{Absent, Plugs};
 use crate::returns::Returns;
 use crate::snapshot::{Snapshot, now};
@@ -38,13 +39,11 @@ use crate::tasks::SlowOnes;
 use crate::wellness::Wellness;
 use drives::SharedDrive;
 use engine::manage::command::{
-    ArrayStatus, DriveRef, ManageError, Repair, Reply, Request, SlotHealth, SlotStatus,
-    StartOptions, TaskAction,
+    ArrayStatus, ManageError, Repair, Reply, Request, SlotHealth, SlotStatus, StartOptions,
+    TaskAction,
 };
-use engine::manage::plan::Offered;
 use format::ArrayRecord;
-use layout::Level;
-use redfish::messages as say;
+use redfish::messages::{self as say, Entry};
 use redfish::view::{self, Ending, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -75,6 +74,8 @@ pub struct Manager {
     pub(crate) plugs: Plugs,
     /// Drives behind a fabric that are out, and arrays that wait for them.
     pub(crate) returns: Returns,
+    /// Who this server is to others that reach the same drives.
+    pub(crate) ownership: Ownership,
     /// Drives as devices.
     pub(crate) wellness: Wellness,
     /// Drives are to be described anew.
@@ -105,6 +106,8 @@ pub struct Manager {
     socket: OnceLock<Socket>,
     /// Why arrays that were found do not run.
     problems: Mutex<BTreeMap<Uuid, Problem>>,
+    /// Arrays that the engine is starting, as they were found; that may take some seconds.
+    starting: Mutex<BTreeMap<Uuid, ArrayRecord>>,
     pub(crate) ready: AtomicBool,
     pub(crate) snapshot: Snapshot,
     /// Changes that take long.
@@ -152,6 +155,7 @@ impl Manager {
             sysfs: drives::sysfs::ROOT.into(),
             plugs: Plugs::default(),
             returns: Returns::default(),
+            ownership: Ownership::default(),
             looking: tokio::sync::Mutex::default(),
             scanning: tokio::sync::Mutex::default(),
             patterns: Mutex::new(patterns),
@@ -167,6 +171,7 @@ impl Manager {
             local: Mutex::new(Arc::new(Local::read(None).unwrap_or_else(|_| Local::owners()))),
             socket: OnceLock::new(),
             problems: Mutex::default(),
+            starting: Mutex::default(),
             ready: AtomicBool::new(false),
             in_hand: Mutex::default(),
             confirm: Confirm::new(confirm),
@@ -286,7 +291,7 @@ impl Manager {
     }
 
     /// A person has an array in hand from now on: nothing starts it by itself.
-    fn take_in_hand(&self, uuid: Uuid) {
+    pub(crate) fn take_in_hand(&self, uuid: Uuid) {
         self.in_hand().insert(uuid);
         self.returns.settled(uuid);
     }
@@ -299,6 +304,23 @@ impl Manager {
     pub(crate) fn is_refused(&self, uuid: Uuid) -> bool {
         let paths = self.inventory().paths_of(uuid);
         self.problems().get(&uuid).is_some_and(|known| known.paths == paths)
+    }
+
+    /// This is why an array that was found does not run.
+    pub(crate) fn refuse(&self, uuid: Uuid, why: Error) {
+        let paths = self.inventory().paths_of(uuid);
+        self.refuse_at(uuid, why, paths);
+    }
+
+    /// The same, with the drives at these paths.
+    pub(crate) fn refuse_at(&self, uuid: Uuid, why: Error, paths: BTreeSet<String>) {
+        self.problems().insert(uuid, Problem { why, paths });
+    }
+
+    /// Whether this is why an array that was found does not run.
+    pub(crate) fn is_refused_as(&self, uuid: Uuid, all: &[&Entry]) -> bool {
+        let problems = self.problems();
+        problems.get(&uuid).is_some_and(|known| all.iter().any(|entry| known.why.is(entry)))
     }
 
     /// It is tried again.
@@ -325,6 +347,23 @@ impl Manager {
     /// The arrays that were found on drives nobody has and do not run.
     pub(crate) async fn found(&self) -> Result<BTreeMap<Uuid, ArrayRecord>, Error> {
         Ok(self.found_beside(&self.running().await?))
+    }
+
+    /// Refuses an array that is being started: its drives are the engine's.
+    pub(crate) fn refuse_starting(&self, uuid: Uuid) -> Result<(), Error> {
+        let path = self.inventory().paths_of(uuid).into_iter().next();
+        match lock(&self.starting).contains_key(&uuid) {
+            true => Err(being_used(&path.unwrap_or_default())),
+            false => Ok(()),
+        }
+    }
+
+    /// The arrays that do not run while these do: found ones, and those that are being started.
+    pub(crate) fn not_running(&self, running: &[ArrayStatus]) -> BTreeMap<Uuid, ArrayRecord> {
+        let mut all = lock(&self.starting).clone();
+        all.retain(|uuid, _| running.iter().all(|array| array.uuid != *uuid));
+        all.extend(self.found_beside(running));
+        all
     }
 
     fn found_beside(&self, running: &[ArrayStatus]) -> BTreeMap<Uuid, ArrayRecord> {
@@ -392,6 +431,7 @@ impl Manager {
             (uuid.to_string(), Refused { why, is_outdated })
         };
         let returned = convert::returned(&self.inventory(), running).into_iter();
+        let held = |array: &&ArrayStatus| ownership::is_held(array, ownership::now_millis());
         let gone = |gone: Absent| next::Gone {
             array: gone.array.to_string(),
             path: gone.path,
@@ -406,6 +446,7 @@ impl Manager {
             waiting: self.returns.waiting().iter().map(Uuid::to_string).collect(),
             refused: problems.into_iter().map(refused).collect(),
             in_hand: self.in_hand().iter().map(Uuid::to_string).collect(),
+            held: running.iter().filter(held).map(|array| array.uuid.to_string()).collect(),
         }
     }
 
@@ -416,7 +457,7 @@ impl Manager {
 
     /// All arrays, while these run.
     fn arrays_of(&self, running: &[ArrayStatus]) -> Vec<view::Array> {
-        let found = self.found_beside(running);
+        let found = self.not_running(running);
         let mut arrays = {
             let (inventory, problems) = (self.inventory(), self.problems());
             let connections = self.standing.connections();
@@ -425,7 +466,8 @@ impl Manager {
             let mut arrays: Vec<_> = running.iter().map(own).collect();
             arrays.extend(found.iter().map(|(uuid, record)| {
                 let problem = problems.get(uuid).map(|known| known.why.error.clone());
-                convert::found(record, &inventory, problem)
+                let found = convert::found(record, &inventory, problem);
+                view::Array { owner: self.shown_owner(record, &inventory), ..found }
             }));
             // What is about to start again may not be found yet.
             let is_listed = |own: &ArrayStatus| {
@@ -469,71 +511,6 @@ impl Manager {
         array
     }
 
-    /// Creates an array.
-    pub(crate) async fn create_array(
-        &self,
-        request: &view::CreateArray,
-    ) -> Result<view::Array, Error> {
-        let level = parse_level(&request.level)?;
-        self.check_name(request).await?;
-        let (new, cores) = (new_array(request, level), self.data.cores());
-        let same = request.same_drive;
-        let check = |taken: &[Taken]| planned(&new, &offered(taken), (cores, same)).map(|_| ());
-        let taken = self.claim(&request.drives, &request.overwrite, None, check).await?;
-        let paths = paths_of(&taken);
-        let references: Vec<DriveRef<SharedDrive>> =
-            taken.into_iter().map(|t| t.reference).collect();
-        let outcome = self.data.ask(|reply| Request::Create(new, references, reply)).await;
-        self.let_go(&paths).await;
-        // It may have taken drives of an array that was found.
-        self.tell_absent().await;
-        let status = outcome.map_err(|error| error.about(&request.name))?;
-        self.in_hand().insert(status.uuid);
-        Ok(self.describe(&status).await)
-    }
-
-    /// What creating an array would give, of drives as they are now.
-    pub(crate) async fn look_for_array(
-        &self,
-        request: &view::CreateArray,
-    ) -> Result<Looked, Error> {
-        let level = parse_level(&request.level)?;
-        self.check_name(request).await?;
-        let (new, cores) = (new_array(request, level), self.data.cores());
-        let check = |taken: &[Taken]| {
-            let array = Some(planned(&new, &offered(taken), (cores, request.same_drive))?);
-            let drives = taken.iter().map(|taken| self.seen(taken)).collect();
-            Ok(Looked { array, drives, ..Looked::default() })
-        };
-        self.inspect_drives(&request.drives, &request.overwrite, check).await
-    }
-
-    /// Refuses a name that a running array has, or one that was found on other drives than the
-    /// request's.
-    async fn check_name(&self, request: &view::CreateArray) -> Result<(), Error> {
-        let name = &request.name;
-        if name.parse::<Uuid>().is_ok() {
-            return Err(Error::new(&say::NAME_IS_UUID, &[name]));
-        }
-        let running = self.running().await?;
-        if running.iter().any(|status| status.name == *name) {
-            return Err(failure::told(&ManageError::NameTaken(name.clone())));
-        }
-        let places = convert::places(&running);
-        let inventory = self.inventory();
-        let own: Vec<&str> = request
-            .drives
-            .iter()
-            .filter_map(|d| Some(inventory.at(&d.path)?.path.as_str()))
-            .collect();
-        let other = |k: &Known| !places.is_taken(k) && !own.contains(&k.path.as_str());
-        let found = convert::found_records(&inventory, other);
-        match found.values().find(|r| r.name == *name && !places.arrays.contains(&r.array)) {
-            None => Ok(()),
-            Some(taken) => Err(Error::new(&say::NAME_TAKEN_STOPPED, &[name, &taken.array])),
-        }
-    }
-
     /// Starts an array that does not run; of a plan, only if all drives are there that were seen
     /// for it.
     pub(crate) async fn assemble_array(
@@ -546,14 +523,17 @@ impl Manager {
         if self.running().await?.iter().any(|status| status.uuid == wanted) {
             return Err(names::already_running(uuid));
         }
+        self.refuse_starting(wanted)?;
         // What can't be opened is as good as missing; the engine decides what that means.
         let _ = self.scan().await?;
         if !self.found().await?.contains_key(&wanted) {
             return Err(names::unknown_array(uuid));
         }
         self.take_in_hand(wanted);
-        let view::AssembleArray { start_degraded, accept_loss } = request;
-        let options = StartOptions { start_degraded, accept_loss };
+        let view::AssembleArray { start_degraded, accept_loss, take_over, other_server_is_off } =
+            request;
+        let others_are_off = other_server_is_off;
+        let options = StartOptions { start_degraded, accept_loss, take_over, others_are_off };
         let seen = planned.map(|planned| planned.seen.as_slice()).unwrap_or_default();
         let outcome = self.assemble_found(wanted, options, seen).await;
         if let Ok(status) = &outcome {
@@ -563,41 +543,61 @@ impl Manager {
         Ok(self.describe(&outcome?).await)
     }
 
+    /// Starts an array that was found; why it is not started is kept.
     pub(crate) async fn assemble_found(
         &self,
         uuid: Uuid,
         options: StartOptions,
         seen: &[Seen],
     ) -> Result<ArrayStatus, Error> {
+        let name = self.called(uuid, &self.running().await?);
+        let outcome = match self.identify_for(uuid).await {
+            Ok(()) => self.assemble_now(uuid, options, seen).await?,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(status) => {
+                self.forget_problem(uuid);
+                Ok(status)
+            }
+            Err(error) => {
+                let error = error.about(&name);
+                self.refuse(uuid, error.clone());
+                if ownership::is_anothers(&error) {
+                    // Once it is nobody's, a person says which server starts it.
+                    self.in_hand().insert(uuid);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Has the engine start an array that was found; what keeps it from being asked is no outcome.
+    async fn assemble_now(
+        &self,
+        uuid: Uuid,
+        options: StartOptions,
+        seen: &[Seen],
+    ) -> Result<Result<ArrayStatus, Error>, Error> {
         let references = self.claim_found(uuid, |_| true).await?;
         let paths: Vec<String> = references.iter().map(|r| r.path.clone()).collect();
         if !self.are_as_seen(&paths, seen) {
             self.inventory().reserve(&paths, false);
             return Err(Error::new(&say::PLAN_CHANGED, &[]));
         }
-        let name = self.called(uuid, &self.running().await?);
+        let record = convert::found_records(&self.inventory(), |_| true).remove(&uuid);
+        lock(&self.starting).extend(record.map(|record| (uuid, record)));
         let wanted = Some(uuid.to_string());
         let request = |reply| Request::Assemble(wanted, references, options, reply);
         let answer = self.data.ask_engine(request).await;
         self.inventory().reserve(&paths, false);
-        let outcome = match answer? {
+        lock(&self.starting).remove(&uuid);
+        Ok(match answer? {
             Ok(mut started) => {
                 started.pop().ok_or_else(|| failure::told(&ManageError::NothingFound))
             }
             Err(error) => Err(failure::not_started(&error, options)),
-        };
-        match outcome {
-            Ok(status) => {
-                self.problems().remove(&uuid);
-                Ok(status)
-            }
-            Err(error) => {
-                let error = error.about(&name);
-                let paths = self.inventory().paths_of(uuid);
-                self.problems().insert(uuid, Problem { why: error.clone(), paths });
-                Err(error)
-            }
-        }
+        })
     }
 
     /// Whether all drives that were seen for a plan are among these, as they were.
@@ -661,7 +661,9 @@ impl Manager {
         planned: Option<&Planned>,
     ) -> Result<view::Deleted, Error> {
         let array = self.array(uuid).await?;
+        self.refuse_anothers_array(&array).await?;
         if let Ok(uuid) = array.uuid.parse() {
+            self.refuse_starting(uuid)?;
             self.returns.settled(uuid);
         }
         let mut erased = Vec::new();
@@ -767,19 +769,4 @@ fn daemon(data: &Data, parity: &Parity, memory: view::Memory) -> view::Status {
         memory,
         ..view::Status::default()
     }
-}
-
-pub(crate) fn parse_level(text: &str) -> Result<Level, Error> {
-    text.parse().map_err(|error: layout::NotLevel| Error::new(&say::BAD_LEVEL, &[&text, &error]))
-}
-
-/// Drives as the engine plans with them.
-fn offered(taken: &[Taken]) -> Vec<Offered> {
-    let offered = |taken: &Taken| Offered {
-        path: taken.plan.path.clone(),
-        bytes: taken.reference.shared.info().bytes,
-        block_bytes: taken.reference.shared.info().block_bytes,
-        is_file: taken.reference.is_file,
-    };
-    taken.iter().map(offered).collect()
 }

@@ -28,6 +28,8 @@ pub struct Idle {
     pub refused: BTreeMap<String, Refused>,
     /// Those that a person has started, made or stopped.
     pub in_hand: BTreeSet<String>,
+    /// Shared arrays whose changes wait, as too few drives confirm that they are this server's.
+    pub held: BTreeSet<String>,
 }
 
 /// A drive that is gone and not failed for that.
@@ -152,6 +154,7 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
         }
         ArrayState::Optimal => Vec::new(),
     };
+    all.extend(idle.held.contains(&array.uuid).then(|| held(array)));
     all.extend([false, true].into_iter().filter_map(|waited| absent(array, name, waited, idle)));
     all.extend(array.tasks.iter().filter_map(|t| task(name, t)));
     if array.state == ArrayState::Degraded && all.is_empty() {
@@ -167,6 +170,19 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
         Some(line(what, format!("show it with: palisade export show {}", export.id)))
     }));
     all
+}
+
+/// A shared array that this server may not change at this time.
+fn held(array: &Array) -> Next {
+    line(
+        format!(
+            "array {} is held: too few drives confirm that it is this server's, and writes wait",
+            array.name
+        ),
+        "check the drives and the way to them (palisade drive list, palisade drive paths); writes \
+         go on by themselves once enough of the drives answer"
+            .to_owned(),
+    )
 }
 
 /// An array that waits for its drives.
@@ -191,7 +207,15 @@ fn stopped(array: &Array, name: &str, ready: bool, idle: &Idle) -> Option<Next> 
     let own = &array.name;
     let missing = slots(array, SlotState::Missing).join(", ");
     let start = format!("palisade array assemble {name}");
-    let (what, action) = match idle.refused.get(&array.uuid) {
+    let refused = idle.refused.get(&array.uuid);
+    let other = array.owner.as_ref().filter(|owner| !owner.own);
+    if let Some(owner) = other.filter(|_| ready && refused.is_none()) {
+        return Some(line(
+            format!("array {own} is not started, as host {} has it", owner.called()),
+            format!("stop it on that server, or if that server is dead: {start} --take-over"),
+        ));
+    }
+    let (what, action) = match refused {
         Some(Refused { why, is_outdated: false }) => {
             (format!("array {own} is not started: {}", why.error), why.hint.clone())
         }
@@ -579,6 +603,39 @@ mod tests {
             assert!(all[0].what.starts_with("array data waits for slot 1 (serial S1)"), "{all:?}");
             assert!(all[0].action.ends_with("starts by itself once they are reached"), "{all:?}");
         }
+    }
+
+    #[test]
+    fn what_another_server_has_is_told_with_how_to_have_it() {
+        let mut found = status(|array| {
+            array.state = ArrayState::Stopped;
+            array.owner = Some(view::Owner { name: "srv2".to_owned(), ..Default::default() });
+        });
+        let idle = |in_hand: &[&str]| Idle {
+            in_hand: in_hand.iter().map(|own| (*own).to_owned()).collect(),
+            ..Idle::default()
+        };
+        for in_hand in [&[][..], &["u"]] {
+            let all = next(&found, &idle(in_hand));
+            assert_eq!(all[0].what, "array data is not started, as host srv2 has it");
+            assert!(all[0].action.ends_with("array assemble data --take-over"), "{all:?}");
+        }
+        // It is being started, and may be taken: this server had it before.
+        found.ready = false;
+        assert_eq!(next(&found, &idle(&[])), []);
+        found.ready = true;
+        found.arrays[0].owner.as_mut().expect("there is one").own = true;
+        let all = next(&found, &idle(&[]));
+        assert!(all[0].action.ends_with("array assemble data"), "{all:?}");
+    }
+
+    #[test]
+    fn an_array_that_waits_for_its_drives_word_is_told() {
+        let idle = Idle { held: ["u".to_owned()].into(), ..Idle::default() };
+        let all = next(&status(|_| ()), &idle);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].what.starts_with("array data is held: "), "{all:?}");
+        assert!(all[0].action.contains("palisade drive paths"), "{all:?}");
     }
 
     #[test]

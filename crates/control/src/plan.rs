@@ -127,6 +127,7 @@ pub fn plan(view: &View, change: &Change, looked: Looked) -> Result<Planned, Err
 /// The array that a request asks for, as the engine takes it.
 pub fn new_array(request: &view::CreateArray, level: Level) -> NewArray {
     NewArray {
+        shared: request.shared,
         name: request.name.clone(),
         level,
         strip_bytes: request.strip_bytes,
@@ -201,9 +202,10 @@ fn created(request: &view::CreateArray, looked: Looked) -> Plan {
     Plan {
         steps: vec![
             format!(
-                "write the records of array {} to {}",
+                "write the records of array {} to {}{}",
                 request.name,
-                many(drives.len(), "drive")
+                many(drives.len(), "drive"),
+                if request.shared { ", which other servers may reach" } else { "" }
             ),
             format!("start array {}", request.name),
         ],
@@ -390,7 +392,16 @@ fn assembled(view: &View, array: &Array, request: view::AssembleArray) -> Result
     }
     let degraded =
         if request.start_degraded { ", also without drives that are missing" } else { "" };
-    let steps = vec![format!("start array {name}{degraded}")];
+    let mut steps = Vec::new();
+    if let Some(owner) = array.owner.as_ref().filter(|owner| request.take_over && !owner.own) {
+        steps.push(format!(
+            "wait until no drive shows a sign of life of host {} ({}), and take array {name} over \
+             from it: if that server runs on all the same, it may destroy what is written here",
+            owner.called(),
+            owner.host_id
+        ));
+    }
+    steps.push(format!("start array {name}{degraded}"));
     Ok(Plan { steps, lost, drives: drives_of(view, array), ..Plan::default() })
 }
 

@@ -155,6 +155,7 @@ fn new_array(overwrites: bool) -> view::CreateArray {
         name: "new".to_owned(),
         level: "0".to_owned(),
         same_drive: false,
+        shared: false,
         overwrite: if overwrites { drives.clone() } else { Vec::new() },
         drives,
         strip_bytes: 65536,
@@ -186,7 +187,7 @@ fn on_drives(overwrites: bool, size_bytes: Option<u64>) -> Change {
 }
 
 fn assemble(accept_loss: bool) -> Change {
-    let request = view::AssembleArray { start_degraded: false, accept_loss };
+    let request = view::AssembleArray { accept_loss, ..Default::default() };
     Change::Assemble { array: own(), request }
 }
 

@@ -22,7 +22,7 @@ impl Manager {
                 self.look_for_replacement(array, request).await
             }
             Change::Wipe(request) => self.look_before_wipe(request).await,
-            Change::DeleteArray { array } => self.look_for_drives_of(array).await,
+            Change::DeleteArray { array } => self.look_before_delete(array).await,
             Change::Assemble { array, request } if request.accept_loss => {
                 self.look_for_drives_of(array).await
             }
@@ -64,6 +64,14 @@ impl Manager {
         };
         let with = [request.with.clone()];
         self.inspect_drives(&with, &request.overwrite, look).await
+    }
+
+    async fn look_before_delete(&self, array: &str) -> Result<Looked, Error> {
+        let looked = self.look_for_drives_of(array).await?;
+        if let Ok(array) = self.array(array).await {
+            self.refuse_anothers_array(&array).await?;
+        }
+        Ok(looked)
     }
 
     /// All drives with a record of an array, but those that it has while it runs.

@@ -35,7 +35,7 @@ fn a_plans_look_takes_no_drive_from_an_array() {
         assert_eq!(states(&manager), [DriveState::Found; 2]);
         let (own, array) = (manager.clone(), uuid.clone());
         let mut starting = tokio::spawn(async move {
-            let request = view::AssembleArray { start_degraded: true, accept_loss: false };
+            let request = view::AssembleArray { start_degraded: true, ..Default::default() };
             own.assemble(&array, request).await
         });
         assert!(timeout(LONG, &mut starting).await.is_err(), "it waits for the look");
@@ -88,7 +88,7 @@ fn a_running_array_is_deleted_with_all_drives_that_were_its_own() {
     run_with(false, paths.clone(), |manager| async move {
         let array = stopped(&manager, &paths).await;
         std::fs::copy(&paths[0], &paths[2]).expect("copied");
-        let request = view::AssembleArray { start_degraded: false, accept_loss: false };
+        let request = view::AssembleArray::default();
         let gone = format!("{}.gone", paths[2]);
         std::fs::rename(&paths[2], &gone).expect("is away");
         manager.assemble(&array, request).await.expect("started");
@@ -109,7 +109,8 @@ fn loss_is_accepted_with_the_drives_that_were_seen_only() {
     let paths = drives(dir.path(), 2);
     run_with(false, paths.clone(), |manager| async move {
         let array = stopped(&manager, &paths).await;
-        let request = view::AssembleArray { start_degraded: true, accept_loss: true };
+        let request =
+            view::AssembleArray { start_degraded: true, accept_loss: true, ..Default::default() };
         let start = Change::Assemble { array: array.clone(), request };
         let planned = manager.plan(&start).await.expect("planned");
         let gone = format!("{}.gone", paths[1]);

@@ -215,5 +215,6 @@ pub(crate) fn status(uuid: Uuid, numbers: &[u32]) -> ArrayStatus {
         },
         volumes: Vec::new(),
         exports: Vec::new(),
+        owner: None,
     }
 }

@@ -11,6 +11,8 @@ use crate::digest::{Sum, sum};
 use crate::failure::CHECK_DRIVE;
 use drives::{BlockingDrive, SharedDrive, now};
 use engine::manage::{erase_records, read_record};
+use format::limits::{OWNER_AT, OWNER_BYTES};
+use format::owner::OwnerPage;
 use format::{ArrayRecord, FormatError, SlotState};
 use io::{BufMut, DriveError, Pool};
 use redfish::messages as say;
@@ -24,6 +26,8 @@ pub struct Content {
     pub record: Option<ArrayRecord>,
     /// Anything known on it, for people; a Palisade array too.
     pub signature: Option<String>,
+    /// The page that says which server has its array, if there is a record and such a page.
+    pub owner: Option<OwnerPage>,
     /// Why not all can be told that is on it.
     pub problem: Option<String>,
     /// What kind of problem that is, where no record counts.
@@ -158,7 +162,8 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
     };
     if let Some(record) = record {
         let signature = Some(format!("Palisade array \"{}\"", record.name));
-        return Ok(Content { record: Some(record), signature, problem, unread, ends: None });
+        let owner = owner_page(drive)?;
+        return Ok(Content { record: Some(record), signature, owner, problem, unread, ends: None });
     }
     // Behind the tail area less than a MiB may follow; all of it is looked at.
     let tail_part = bytes.min(2 * MIB);
@@ -180,7 +185,13 @@ fn look(drive: &SharedDrive) -> Result<Content, DriveError> {
         unread = unread.or(Some(Unread::Drive));
     }
     let ends = Some(sum([&head[..], &tail[..]]));
-    Ok(Content { record: None, signature, problem, unread, ends })
+    Ok(Content { record: None, signature, owner: None, problem, unread, ends })
+}
+
+/// The owner page of a drive; none if there is none, or it can't be read.
+fn owner_page(drive: &SharedDrive) -> Result<Option<OwnerPage>, DriveError> {
+    let bytes = read(drive, OWNER_AT, OWNER_BYTES as u64)?;
+    Ok(bytes.and_then(|bytes| format::owner::decode(&bytes)))
 }
 
 /// What `drive inspect` tells.

@@ -17,6 +17,7 @@ use crate::convert;
 use crate::counters::Seen;
 use crate::manager::Manager;
 use crate::next;
+use crate::ownership::taken_by;
 use crate::snapshot::{Told, now};
 use engine::manage::command::{ArrayStatus, Request};
 use engine::manage::feed::Feed;
@@ -50,6 +51,9 @@ impl Manager {
         let mut view = self.compose(&told, now);
         if self.returns.concerns(&told.arrays) {
             self.returns.news.notify_one();
+        }
+        if told.arrays.iter().any(|array| taken_by(array).is_some()) {
+            self.ownership.news.notify_one();
         }
         let before = self.view();
         view.events = before.events.clone();
@@ -147,6 +151,7 @@ impl Manager {
             self.keep_refreshing(),
             self.keep_asking(),
             self.keep_looking(),
+            self.keep_seeing_owners(),
             self.keep_reporting(),
         );
     }

@@ -78,6 +78,7 @@ pub(crate) fn array(manager: &Manager, drives: &[String]) -> view::CreateArray {
         block_bytes: None,
         overwrite: Vec::new(),
         same_drive: false,
+        shared: false,
     }
 }
 

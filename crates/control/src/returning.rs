@@ -15,6 +15,7 @@
 use crate::convert;
 use crate::fabrics::{Fabrics, is_behind};
 use crate::manager::Manager;
+use crate::ownership;
 use crate::returns::{Late, Returns, Seen, Step};
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, StartOptions};
@@ -167,7 +168,12 @@ impl Manager {
             ));
             return true;
         };
-        let changed = [&say::DRIVE_NOT_AS_IT_WENT, &say::DRIVE_HOLDS_DATA, &say::ANOTHER_DRIVE];
+        let changed = [
+            &say::DRIVE_NOT_AS_IT_WENT,
+            &say::DRIVE_HOLDS_DATA,
+            &say::ANOTHER_DRIVE,
+            &say::ARRAY_OWNED,
+        ];
         let is_unread =
             self.inventory().at(path).is_none_or(|known| known.content.problem.is_some());
         if is_unread || !changed.iter().any(|entry| error.is(entry)) {
@@ -232,7 +238,8 @@ impl Manager {
         }
         let outcome = self.assemble_found(uuid, StartOptions::default(), &[]).await;
         // A shelf that starts comes and goes for a while.
-        if outcome.is_err() && self.returns.tries_again(uuid) {
+        let is_final = outcome.as_ref().is_err_and(ownership::is_anothers);
+        if outcome.is_err() && !is_final && self.returns.tries_again(uuid) {
             self.forget_problem(uuid);
             return false;
         }

@@ -31,10 +31,12 @@
 //! - What a person has taken out stays out.
 //! - A drive that was out for anything else than its paths stays out. That is settled when it is
 //!   first seen out: it ended requests as gone, or no path leads there.
-//! - An array that has failed for anything else is left alone, too.
+//! - An array that has failed for anything else is left alone, too. So is one that another server
+//!   has taken over.
 
 use crate::fabrics::is_behind;
 use crate::lock::lock;
+use crate::ownership::taken_by;
 use crate::plugs::{counts, is_used};
 use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus};
 use io::DriveError;
@@ -258,7 +260,7 @@ impl Returns {
         }
         state.forget(arrays);
         let mut steps = Vec::new();
-        for array in arrays {
+        for array in arrays.iter().filter(|array| taken_by(array).is_none()) {
             state.see(array, seen);
             if state.may_begin(&array.uuid, now) {
                 let step = state.step(array, seen);

@@ -312,3 +312,26 @@ fn an_array_that_a_person_has_in_hand_is_left_alone() {
     assert_eq!(scene.look().0, vec![]);
     assert!(!scene.returns.is_waiting(ARRAY));
 }
+
+/// Its drives are out, and come back; they are another server's now.
+#[test]
+fn an_array_that_was_taken_over_is_left_alone() {
+    let mut scene = Scene::new();
+    scene.is_lacking(0, DriveError::Gone);
+    let identity = engine::manage::command::Identity {
+        host: ARRAY,
+        boot: ARRAY,
+        name: String::new(),
+        heartbeat: units::Nanos(1),
+    };
+    let owner = |taken_by| engine::manage::command::OwnerStatus {
+        identity: identity.clone().into(),
+        lease: std::sync::Arc::new(engine::watch::Lease::new(units::Nanos(1))),
+        is_held: false,
+        taken_by,
+    };
+    scene.array.owner = Some(owner(Some("srv2".to_owned())));
+    assert_eq!(scene.steps(), []);
+    scene.array.owner = Some(owner(None));
+    assert_eq!(scene.steps(), [Step::Wait(1)]);
+}

@@ -2,7 +2,7 @@
 
 use crate::failure;
 use crate::look::LookError;
-use crate::{claims, exports, manager, names, served, server};
+use crate::{claims, creating, exports, names, served, server};
 use format::NvmeExport;
 use nvme_target::Refused;
 use redfish::messages as say;
@@ -28,7 +28,7 @@ fn an_unlucky_machine_is_told_of_by_name() {
     };
     for (told, entry) in [
         (names::one_of("a", &["0a", "0b"]), &say::NAME_AMBIGUOUS),
-        (manager::parse_level("7").map(drop), &say::BAD_LEVEL),
+        (creating::parse_level("7").map(drop), &say::BAD_LEVEL),
         (served::check_export(&request), &say::EXPORT_PROTOCOL),
         (Err(failure::another_drive("/dev/a")), &say::ANOTHER_DRIVE),
         (Err(failure::unsure_drive("/dev/a")), &say::DRIVE_UNSURE),

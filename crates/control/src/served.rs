@@ -93,7 +93,7 @@ impl Manager {
         let Some(array) = running.iter().find(|array| array.id == named.id) else {
             return Err(Error::new(&say::ARRAY_STOPPED_MEANWHILE, &[&named.name]));
         };
-        let recorded = recorded(&running, &self.found().await?);
+        let recorded = recorded(&running, &self.not_running(&running));
         let address = wanted(request, array, &recorded, &exports)?;
         let volume = volume_uuid(array, &request.volume)?;
         let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
@@ -246,7 +246,8 @@ impl Manager {
     /// more.
     pub(crate) async fn tell_absent(&self) {
         // Who can't say what runs is stopping.
-        let (Ok(found), Ok(running)) = (self.found().await, self.running().await) else { return };
+        let Ok(running) = self.running().await else { return };
+        let found = self.not_running(&running);
         let all = found.values().flat_map(|record| &record.exports).map(|e| &e.address);
         let exports = self.exports.lock().await;
         let waits = |id: u32, array: &ArrayStatus| {

@@ -251,12 +251,13 @@ fn serve_clients(manager: &Arc<Manager>, listener: UnixListener) -> [JoinHandle<
     [socket, tokio::spawn(manager.https().clone().keep(room, answer, accounts))]
 }
 
-/// Follows drives that are pulled out and plugged in, those that no path leads to, and how they
-/// are.
-fn attend(manager: &Arc<Manager>) -> [JoinHandle<()>; 3] {
+/// Follows drives that are pulled out and plugged in, those that no path leads to, how they are,
+/// and arrays that other servers take over.
+fn attend(manager: &Arc<Manager>) -> [JoinHandle<()>; 4] {
     let (plugged, well) = (manager.clone(), manager.clone());
     [
         tokio::spawn(manager.clone().keep_returning()),
+        tokio::spawn(manager.clone().keep_owned()),
         tokio::spawn(async move { plugged.keep_plugged().await }),
         tokio::spawn(async move { well.keep_well().await }),
     ]

@@ -10,7 +10,7 @@
 //! started it before, and may have stopped it since.
 //!
 //! Invariants
-//! - An array that lacks nothing waits for nobody; hosts of a subsystem wait for all of it.
+//! - An array that lacks nothing waits for no other; hosts of a subsystem wait for all of it.
 //! - Once the daemon is told to end, nothing more is started.
 
 use crate::claims::told;
@@ -21,6 +21,7 @@ use core::fmt::Display;
 use drives::OpenError;
 use engine::manage::command::{ArrayState, ArrayStatus, SlotHealth, SlotStatus, StartOptions};
 use format::ArrayRecord;
+use io::local::all_of;
 use redfish::messages as say;
 use redfish::view::{self, Error};
 use std::collections::BTreeSet;
@@ -41,6 +42,19 @@ struct Done {
     awaited: BTreeSet<Uuid>,
     started: Vec<ArrayStatus>,
     problems: Vec<Error>,
+}
+
+impl Done {
+    /// An array was started, or not.
+    fn take(&mut self, outcome: Result<ArrayStatus, Error>) {
+        match outcome {
+            Ok(status) => {
+                self.problems.extend(lacking(&status));
+                self.started.push(status);
+            }
+            Err(problem) => self.problems.push(problem),
+        }
+    }
 }
 
 impl Manager {
@@ -99,11 +113,8 @@ impl Manager {
                 return false;
             }
         };
-        let mut lacking = false;
+        let (mut lacking, mut due) = (false, Vec::new());
         for (uuid, record) in found {
-            if *self.ending.borrow() {
-                return false;
-            }
             if self.in_hand().contains(&uuid) {
                 continue;
             }
@@ -114,23 +125,36 @@ impl Manager {
                     say_awaited(&record.name, &absent, wait);
                 }
             } else if done.tried.insert(uuid) {
-                self.start_one((uuid, record), done).await;
+                due.push((uuid, record));
             }
+        }
+        // Before the engine takes a shared array it waits, for some seconds where another start of
+        // this server had it: each for itself, and behind those that it need not wait for.
+        let (shared, own): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|(_, record)| record.shared);
+        for found in own {
+            if *self.ending.borrow() {
+                return false;
+            }
+            done.take(self.start_one(found).await);
+        }
+        if !*self.ending.borrow() {
+            let starts = shared.into_iter().map(|found| self.start_one(found)).collect();
+            all_of(starts).await.into_iter().for_each(|outcome| done.take(outcome));
         }
         lacking
     }
 
-    async fn start_one(&self, (uuid, record): (Uuid, ArrayRecord), done: &mut Done) {
+    /// Starts an array and serves it; or what is told of that.
+    async fn start_one(&self, (uuid, record): (Uuid, ArrayRecord)) -> Result<ArrayStatus, Error> {
         match self.assemble_found(uuid, StartOptions::default(), &[]).await {
             Ok(status) => {
-                done.problems.extend(lacking(&status));
                 self.start_exports(&status).await;
-                done.started.push(status);
+                Ok(status)
             }
             Err(error) => {
                 let args: [&dyn Display; 2] = [&record.name, &error.error];
-                let told = Error::new(&say::ARRAY_NOT_STARTED, &args);
-                done.problems.push(told.advise(error.hint));
+                Err(Error::new(&say::ARRAY_NOT_STARTED, &args).advise(error.hint))
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::paced::{Offset, PacedDrive};
 use crate::shared::{Kind, SharedDrive, write_memory};
 use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use io::drive::GATHER_MAX;
-use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather, Reached};
 use nvme_host::RemoteDrive;
 use runtime::{Descriptor, Reactor, ZeroMode};
 use std::fs::File;
@@ -340,6 +340,14 @@ impl Drive for BoundDrive {
             }
             How::Remote(remote, _) => DoneTicket(Doing::Remote(remote.discard(offset, bytes))),
             How::Faulty(faulty) => faulty.discard(offset, bytes),
+        }
+    }
+
+    fn reached(&self) -> Option<&dyn Reached> {
+        match &self.0.how {
+            How::Remote(remote, _) => remote.reached(),
+            How::Faulty(faulty) => faulty.reached(),
+            How::Inline(..) | How::Kernel(_) | How::Memory(..) | How::Paced(..) => None,
         }
     }
 }

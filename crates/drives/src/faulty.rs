@@ -16,7 +16,7 @@ use crate::ticket::{Doing, DoneTicket, ReadTicket, Reading};
 use core::ops::Range;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use io::{Buf, BufMut, Drive, DriveError, Gather};
+use io::{Buf, BufMut, Drive, DriveError, Gather, Reached};
 use runtime::{Bind, Reactor};
 use std::sync::{Arc, Mutex, MutexGuard};
 use units::Nanos;
@@ -322,6 +322,11 @@ impl BoundFaulty {
     pub(crate) fn write_zeroes(&self, offset: u64, bytes: u64) -> DoneTicket {
         self.done(Op::Write, offset..offset + bytes, |drive| drive.write_zeroes(offset, bytes))
             .unwrap_or_else(|()| self.held(HeldRequest::Zero(offset, bytes)))
+    }
+
+    /// How the drive is reached that it is before.
+    pub(crate) fn reached(&self) -> Option<&dyn Reached> {
+        self.inner.reached()
     }
 
     pub(crate) fn discard(&self, offset: u64, bytes: u64) -> DoneTicket {

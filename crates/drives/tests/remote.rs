@@ -3,7 +3,7 @@
 #[path = "support/remote.rs"]
 mod support;
 
-use io::{Buf, Drive as _, DriveError, Env as _, Pool};
+use io::{Buf, Controller, Drive as _, DriveError, Env as _, Pool};
 use palisade_drives::remote::host::{PathState, Problem};
 use palisade_drives::remote::{FabricError, Name, Place};
 use palisade_drives::{Env, SharedDrive};
@@ -11,6 +11,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use support::{SUBSYSTEM, Shelf, drive, drive_of, fabric, nqn, short_fabric};
+use units::Nanos;
 
 const BYTES: usize = 4 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -131,6 +132,25 @@ fn a_drive_whose_target_goes_is_gone_and_comes_back() {
     let drive = again();
     drop(fabric);
     assert_eq!(read_at(&drive, 0), Err(DriveError::Gone));
+}
+
+/// Also behind what makes faults; a drive of this machine's is not reached by connections.
+#[test]
+fn how_it_is_reached_is_told() {
+    let own = drive(BYTES, 512, false);
+    let drive = own.drive.clone();
+    runtime::run_single(async move |env: Env<()>| {
+        let (faulty, _faults) = drive.faulty();
+        for bound in [env.bind(&drive), env.bind(&faulty)] {
+            let reached = bound.reached().expect("others may reach it");
+            let [controller] = reached.controllers()[..] else { panic!("it has one path") };
+            assert_ne!(controller.uniquifier, 0);
+            assert_eq!(reached.fence(), Nanos::from_millis(6_000));
+            assert!(!reached.end(Controller { uniquifier: 0, ..controller }).await);
+        }
+        let (memory, _faults) = SharedDrive::memory(BYTES as u64, 512, false).faulty();
+        assert!(env.bind(&memory).reached().is_none());
+    });
 }
 
 #[test]

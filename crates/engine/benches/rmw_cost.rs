@@ -70,7 +70,7 @@ async fn measure<E: Host>(env: E, drives: Vec<E::Shared>, each: u64) -> Vec<u64>
     };
     let drives = drives.into_iter().enumerate().map(name).collect();
     let (level, strip_bytes, block_bytes) = (Level::Raid5, 65536, None);
-    let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
+    let new = NewArray { shared: false, name: "a".into(), level, strip_bytes, block_bytes };
     let status = ask(&env, |r| Request::Create(new, drives, r)).await;
     let bytes = status.size_bytes;
     let made = ask(&env, |r| Request::VolumeCreate("a".into(), "v".into(), bytes, r)).await;

@@ -132,4 +132,6 @@ units::mutants! {
     QuarantineOff = "quarantine-off": "a drive is taken back with old requests under way (row 26)";
     DeadlineOff = "deadline-off": "nobody gives up a drive that hangs (row 24)";
     TimeoutIsDone = "timeout-is-done": "a request that takes too long counts as done (row 20)";
+    OwnerUnread = "owner-unread": "an owner writes its pages without a look at them";
+    TakeOverEarly = "take-over-early": "a server takes an array over without a wait";
 }

@@ -95,7 +95,8 @@ async fn make(env: &Env, level: Level, width: usize) -> (ArrayStatus, Volume<Env
         is_file: true,
     };
     let drives = (0..width).map(drive).collect();
-    let new = NewArray { name: "a".into(), level, strip_bytes: 65536, block_bytes: None };
+    let new =
+        NewArray { shared: false, name: "a".into(), level, strip_bytes: 65536, block_bytes: None };
     let status = ask(env, |r| Request::Create(new, drives, r)).await;
     let bytes = status.size_bytes;
     let volume = ask(env, |r| Request::VolumeCreate("a".into(), "v".into(), bytes, r)).await;

@@ -146,6 +146,7 @@ fn fixed(from: &mut Reader<'_>) -> Result<(ArrayRecord, Counts), FormatError> {
         data_offset: from.u64()?,
         data_bytes: from.u64()?,
         epoch: Epoch { counter: from.u64()?, id: from.u64()?, previous: from.u64()? },
+        shared: false,
         heartbeat: from.u64()?,
         owner: owner(from, state & STATE_OWNED != 0)?,
         last_scrub: last_scrub(from, state & STATE_SCRUBBED != 0)?,

@@ -8,6 +8,7 @@
 //! - [`slots`]: where record slots are, which record counts, which slot is written next.
 //! - [`region`]: the region map: its pages, and where they lie.
 //! - [`journal`]: the journal: batches of redo records.
+//! - [`owner`]: owner pages: which server has an array, and that it lives.
 //! - [`assemble`]: which drives make an array, and why others do not.
 //! - [`foreign_signature`]: what else a drive may hold.
 //! - [`size`]: how much of a drive is used.
@@ -25,6 +26,7 @@ pub mod flight;
 pub mod journal;
 pub mod limits;
 mod more;
+pub mod owner;
 pub mod record;
 pub mod region;
 mod signature;

@@ -98,6 +98,20 @@ pub const FLIGHT_HEADER_BYTES: usize = 128;
 pub const FLIGHT_ENTRY_BYTES: usize = 16;
 /// Largest in-flight page.
 pub const FLIGHT_BYTES_MAX: usize = 65536;
+/// First bytes of an owner page.
+pub const OWNER_MAGIC: [u8; 8] = *b"PALIOWNR";
+/// Where a drive has its owner page: behind the record slots of the head area.
+pub const OWNER_AT: u64 = 2 * SLOT_BYTES;
+/// Bytes of an owner page.
+pub const OWNER_BYTES: usize = 4096;
+/// Bytes of its header.
+pub const OWNER_HEADER_BYTES: usize = 192;
+/// Bytes of these that say whose it is, from its begin on.
+pub const OWNER_NAMED_BYTES: usize = 64;
+/// Bytes of a controller in it.
+pub const CONTROLLER_BYTES: usize = 16;
+/// Most controllers in it.
+pub const CONTROLLERS_MAX: usize = 128;
 /// A slot image is a multiple of this, whatever the block size.
 pub const IMAGE_ALIGN: usize = 4096;
 
@@ -124,4 +138,6 @@ const _: () = assert!(LARGEST <= RECORD_MAX);
 const _: () = assert!(2 * SLOT_BYTES <= AREA_BYTES);
 const _: () = assert!(PAGE_HEADER_BYTES + PAGE_ENTRIES * REGION_ENTRY_BYTES == PAGE_BYTES);
 const _: () = assert!(MIB as usize % (2 * PAGE_BYTES) == 0);
+const _: () = assert!(OWNER_AT + OWNER_BYTES as u64 <= AREA_BYTES);
+const _: () = assert!(OWNER_HEADER_BYTES + CONTROLLERS_MAX * CONTROLLER_BYTES <= OWNER_BYTES);
 const _: () = assert!((SLOT_BYTES as usize).is_multiple_of(IMAGE_ALIGN));

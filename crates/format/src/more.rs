@@ -4,7 +4,7 @@
 //! A record has neither part, nor its flag, while there is nothing to say. A release that does not
 //! know the list of lost ranges must not read the record at all (incompat): what is lost would look
 //! like data. One that does not know how tasks stand may (compat): it forgets it. A guarded group
-//! has a flag, too, and nothing behind the lists.
+//! and a shared array have a flag, too, and nothing behind the lists.
 
 use crate::FormatError;
 use crate::codec::{Reader, Writer};
@@ -24,8 +24,10 @@ pub const INCOMPAT_LOST: u32 = 1;
 pub const INCOMPAT_FLIGHT: u32 = 2;
 /// Incompat flag: an export is over NVMe/TCP, and its entry is longer than others may be.
 pub const INCOMPAT_NVME: u32 = 4;
+/// Incompat flag: other servers may reach its drives, and its owner counts.
+pub const INCOMPAT_SHARED: u32 = 8;
 /// All that this release knows.
-pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME;
+pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME | INCOMPAT_SHARED;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
@@ -33,7 +35,8 @@ pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let lost = if record.lost.is_empty() { 0 } else { INCOMPAT_LOST };
     let flight = if is_guarded(record) { INCOMPAT_FLIGHT } else { 0 };
     let nvme = if record.exports.iter().any(is_nvme) { INCOMPAT_NVME } else { 0 };
-    (compat, lost | flight | nvme)
+    let shared = if record.shared { INCOMPAT_SHARED } else { 0 };
+    (compat, lost | flight | nvme | shared)
 }
 
 fn is_guarded(record: &ArrayRecord) -> bool {
@@ -103,6 +106,7 @@ pub fn decode(
     record: &mut ArrayRecord,
     (compat, incompat): (u32, u32),
 ) -> Result<(), FormatError> {
+    record.shared = incompat & INCOMPAT_SHARED != 0;
     if incompat & INCOMPAT_NVME == 0 && record.exports.iter().any(is_nvme) {
         return invalid("an export is over NVMe/TCP, and no flag says so");
     }

@@ -252,7 +252,7 @@ pub struct ScrubRecord {
 }
 
 /// Which running system has the array.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Owner {
     /// The host.
     pub host: Uuid,
@@ -295,9 +295,11 @@ pub struct ArrayRecord {
     pub exports: Vec<ExportRecord>,
     /// The last finished scrub.
     pub last_scrub: Option<LastScrub>,
-    /// Who has it.
+    /// Other servers may reach its drives: whoever has it says so there, and an owner counts.
+    pub shared: bool,
+    /// Who has it, if it is shared. What older releases left here means nothing without that.
     pub owner: Option<Owner>,
-    /// Counted up by the owner while it has the array.
+    /// Means nothing: what is found stays.
     pub heartbeat: u64,
     /// It was last started with `--start-degraded`.
     pub started_degraded: bool,
@@ -358,6 +360,7 @@ impl ArrayRecord {
             volumes: Vec::new(),
             exports: Vec::new(),
             last_scrub: None,
+            shared: false,
             owner: None,
             heartbeat: 0,
             started_degraded: false,

@@ -11,8 +11,9 @@ use layout::Level;
 use palisade_format::flight::{self, Columns, FlightPage, PageHead};
 use palisade_format::journal::Place;
 use palisade_format::limits::PAGE_ENTRIES;
+use palisade_format::owner::{self, Controller, OwnerPage};
 use palisade_format::region::{self, Entry, Page, PageId};
-use palisade_format::{ArrayRecord, decode, encode};
+use palisade_format::{ArrayRecord, Owner, decode, encode};
 use std::path::Path;
 use units::GroupNo;
 
@@ -29,6 +30,8 @@ fn golden_images_are_read_and_written_alike() {
         }
     }
     same(&folder.join("v3-6-32-nvme.slot"), with_nvme(eventful(Level::Raid6, 32)));
+    let shared = ArrayRecord { shared: true, ..eventful(Level::Raid6, 32) };
+    same(&folder.join("v3-6-32-shared.slot"), shared);
 }
 
 /// The bytes that are kept.
@@ -56,6 +59,28 @@ fn golden_pages_are_read_and_written_alike() {
         let path = folder.join(format!("v3-{name}.page"));
         let golden = golden(&path, &region::encode(id, &page));
         assert_eq!(region::decode(&golden, id, &vec![u64::MAX; count as usize]), Some(page));
+    }
+}
+
+#[test]
+fn golden_owner_pages_are_read_and_written_alike() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let controller = |n: u16| Controller { number: n, uniquifier: 7, random: u64::MAX - 1 };
+    let owned = OwnerPage {
+        owner: Some(Owner { host: uuid(0xc0), boot: uuid(0xc1) }),
+        term: 0x1122_3344_5566_7788,
+        heartbeat: 99,
+        unix_millis: 1_790_000_000_123,
+        period_ms: 1000,
+        fence_ms: 6000,
+        name: "store-1.example".into(),
+        controllers: (1..=3).map(controller).collect(),
+        ..OwnerPage::nobody(uuid(0xa0))
+    };
+    for (name, page) in [("owned", owned), ("nobodys", OwnerPage::nobody(uuid(0xa0)))] {
+        let path = folder.join(format!("v3-{name}.owner"));
+        let golden = golden(&path, &owner::encode(&page));
+        assert_eq!(owner::decode(&golden), Some(page));
     }
 }
 

@@ -541,9 +541,9 @@ fn nobody_falls_back_from_a_record_of_another_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 8;
+    slots[2][24] = 16;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(8)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(16)));
     slots[2][8] = 2;
     seal(&mut slots[2]);
     assert_eq!(best(&slots), Err(FormatError::Version(2)));
@@ -586,10 +586,11 @@ fn volumes_are_whole_rows_that_nobody_shares() {
     refused(|r| r.name = "x".repeat(65));
 }
 
-/// The table of constants in docs/format.md says what the code does.
+/// The tables of constants in docs/format.md and docs/owner-pages.md say what the code does.
 #[test]
 fn document_and_code_agree() {
-    let page = include_str!("../../../docs/format.md");
+    let owners = include_str!("../../../docs/owner-pages.md");
+    let page = [include_str!("../../../docs/format.md"), owners].concat();
     let value = |name: &str| {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         row.unwrap_or_else(|| panic!("{name} is not in docs/format.md"))
@@ -602,6 +603,7 @@ fn document_and_code_agree() {
     assert_eq!(value("PAGE_MAGIC").as_bytes(), limits::PAGE_MAGIC);
     assert_eq!(value("JOURNAL_MAGIC").as_bytes(), limits::JOURNAL_MAGIC);
     assert_eq!(value("FLIGHT_MAGIC").as_bytes(), limits::FLIGHT_MAGIC);
+    assert_eq!(value("OWNER_MAGIC").as_bytes(), limits::OWNER_MAGIC);
     let numbers = [
         ("BATCH_ALIGN", limits::BATCH_ALIGN as u64),
         ("BATCH_HEADER_BYTES", limits::BATCH_HEADER_BYTES as u64),
@@ -610,6 +612,12 @@ fn document_and_code_agree() {
         ("FLIGHT_HEADER_BYTES", limits::FLIGHT_HEADER_BYTES as u64),
         ("FLIGHT_ENTRY_BYTES", limits::FLIGHT_ENTRY_BYTES as u64),
         ("FLIGHT_BYTES_MAX", limits::FLIGHT_BYTES_MAX as u64),
+        ("OWNER_AT", limits::OWNER_AT),
+        ("OWNER_BYTES", limits::OWNER_BYTES as u64),
+        ("OWNER_HEADER_BYTES", limits::OWNER_HEADER_BYTES as u64),
+        ("OWNER_NAMED_BYTES", limits::OWNER_NAMED_BYTES as u64),
+        ("CONTROLLER_BYTES", limits::CONTROLLER_BYTES as u64),
+        ("CONTROLLERS_MAX", limits::CONTROLLERS_MAX as u64),
         ("FORMAT_VERSION", u64::from(limits::FORMAT_VERSION)),
         ("PAGE_BYTES", limits::PAGE_BYTES as u64),
         ("PAGE_HEADER_BYTES", limits::PAGE_HEADER_BYTES as u64),

@@ -7,6 +7,8 @@
 use crate::buffer::{Buf, BufMut};
 use core::fmt;
 use core::future::Future;
+use core::pin::Pin;
+use units::Nanos;
 
 /// Most buffers one write gathers.
 pub const GATHER_MAX: usize = 16;
@@ -74,6 +76,46 @@ impl fmt::Display for DriveError {
 
 impl core::error::Error for DriveError {}
 
+/// A controller by which a drive is reached (NVM Express Base 2.3, section 5.2.13: CNTLID, CIU and
+/// CIRN).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Controller {
+    /// Its number within the subsystem.
+    pub number: u16,
+    /// Tells it from earlier ones of that number.
+    pub uniquifier: u8,
+    /// The same, at random.
+    pub random: u64,
+}
+
+/// What has to stand on a drive for it to be changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guard {
+    /// Where, in bytes, a multiple of 4096.
+    pub offset: u64,
+    /// What it begins with; at most 4096 bytes.
+    pub begins: Vec<u8>,
+}
+
+/// Whether a controller has ended.
+pub type Ending = Pin<Box<dyn Future<Output = bool>>>;
+
+/// A drive that is reached by connections, as other servers may reach it.
+pub trait Reached {
+    /// How long after the last contact what was sent to it may be carried out.
+    fn fence(&self) -> Nanos;
+    /// From now on nothing is changed by a new connection, on whichever core, before what the guard
+    /// says was read by it; if that is not so nothing is changed by it at all. `None`: whatever
+    /// stands there. Connections that there are stay as they are.
+    fn guard(&self, guard: Option<Guard>);
+    /// The controllers by which it is reached.
+    fn controllers(&self) -> Vec<Controller>;
+    /// Has a controller ended, with all that it was sent, of a server that had the same name and
+    /// identifier as this host. False: nobody could say that it has, and it may go on. One that is
+    /// not there has ended: to be asked of no other host's, which is not there for this one.
+    fn end(&self, controller: Controller) -> Ending;
+}
+
 /// One core's handle to a drive. Offsets and lengths are bytes, multiples of the block size.
 pub trait Drive: Clone + 'static {
     /// Ticket of a read: gives the buffer back with the outcome.
@@ -96,4 +138,8 @@ pub trait Drive: Clone + 'static {
     fn write_zeroes(&self, offset: u64, bytes: u64) -> Self::Done;
     /// Tells the drive that the range is unused; what it reads afterwards is undefined.
     fn discard(&self, offset: u64, bytes: u64) -> Self::Done;
+    /// How it is reached, if that is by connections.
+    fn reached(&self) -> Option<&dyn Reached> {
+        None
+    }
 }

@@ -46,6 +46,10 @@ pub trait Env: Clone + 'static {
     fn bind(&self, shared: &Self::Shared) -> Self::Drive;
     /// A random number, for identities; the deterministic runtime takes it from its seed.
     fn random(&self) -> u64;
-    /// Seconds since 1970, for the records only; never used to decide anything.
-    fn wall_seconds(&self) -> u64;
+    /// Milliseconds since 1970, for people only; never used to decide anything.
+    fn wall_millis(&self) -> u64;
+    /// The same in seconds.
+    fn wall_seconds(&self) -> u64 {
+        self.wall_millis() / 1_000
+    }
 }

@@ -24,6 +24,6 @@ pub mod stream;
 
 pub use blocks::{BlockError, Blocks};
 pub use buffer::{Buf, BufMut, Memory, Pool, Reach};
-pub use drive::{Drive, DriveError, DriveInfo, Gather};
+pub use drive::{Controller, Drive, DriveError, DriveInfo, Ending, Gather, Guard, Reached};
 pub use env::{Env, Priority};
 pub use stream::{Closed, Transport};

@@ -106,6 +106,7 @@ impl Admin {
         let into = (bytes > 0).then(|| Pool::single(bytes as usize));
         let asked = Asked {
             namespace: command.namespace(),
+            by: None,
             lapse: 0,
             what: What::Own(command),
             offset: 0,

@@ -2,18 +2,24 @@
 //!
 //! States of a carrier: waiting for an association that it does not know → connecting → carrying →
 //! waiting. The connection it had is gone before it says so.
+//!
+//! A connection that is made while namespaces have guards is *unchecked* for each of these: it
+//! carries no change there. It is checked, for good, once what the guard asks for was read by it,
+//! or there is no guard any more. Something else that is read breaks the guard. A read that fails
+//! says nothing, and is done again after a while.
 
+use crate::admin::outcome;
 use crate::begin::{Begin, Begun, begin};
 use crate::dial::{Dial, Line};
 use crate::keeper::{ANSWER, CONNECT, Problem, in_time};
-use crate::limits::TRY_AGAIN;
+use crate::limits::{GUARD_BYTES, READS, TRY_AGAIN};
 use crate::queue::Queue;
-use crate::requests::Requests;
+use crate::requests::{Asked, Association, Outcome, Requests, What};
 use crate::subsystem::{Path, Subsystem, Terms};
 use core::convert::Infallible;
 use core::pin::pin;
-use io::local::{First, first_of};
-use io::{DriveError, Env, Priority};
+use io::local::{First, all_of, first_of};
+use io::{DriveError, Env, Gather, Guard, Pool, Priority};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -54,6 +60,7 @@ impl<E: Env, D: Dial> Core<E, D> {
             };
             seen = news.version;
             requests.set_ways(&news.ways);
+            requests.set_barred(&news.barred);
             news.over.into_iter().for_each(|over| requests.release(over));
             known.retain(|path| news.paths.contains(path));
             for path in news.paths {
@@ -102,8 +109,9 @@ impl<E: Env, D: Dial> Core<E, D> {
             First::One(Err(problem)) => return problem,
             First::Other(()) => return Problem::Over,
         };
-        self.subsystem.has_queue(path);
+        let guarded = self.subsystem.has_queue(path);
         entered.has_queue = true;
+        requests.set_unchecked(&guarded, terms.association);
         requests.set_lapse(terms.lapse);
         let queue = begun.queue(terms.shape, requests.clone(), terms.association);
         let (own, subsystem, association) =
@@ -116,7 +124,70 @@ impl<E: Env, D: Dial> Core<E, D> {
                 queue.close();
             }
         });
+        if !guarded.is_empty() {
+            let check = self.clone().check_all(path, terms.association, guarded, requests.clone());
+            self.env.spawn(Priority::First, check);
+        }
         Problem::Ended(queue.run(&self.env).await)
+    }
+
+    /// Looks, as long as there is that association, whether it may change these namespaces.
+    async fn check_all(
+        self,
+        path: Path,
+        association: Association,
+        namespaces: Vec<u32>,
+        requests: Rc<Requests>,
+    ) {
+        let check = |namespace: &u32| self.check(*namespace, association, &requests);
+        let checks = all_of(namespaces.iter().map(check).collect());
+        first_of(self.subsystem.over(path, association), checks).await;
+    }
+
+    /// Waits until an association may change a namespace. One that can't say what stands there is
+    /// not changed: whoever wants to learns that soon.
+    async fn check(&self, namespace: u32, association: Association, requests: &Rc<Requests>) {
+        let mut tries = 0;
+        while let Some(guard) = self.subsystem.guard(namespace).await {
+            match self.stands(namespace, association, requests, &guard).await {
+                Ok(true) => break,
+                Ok(false) => self.subsystem.breaks(namespace, &guard),
+                // The association is over.
+                Err(DriveError::Gone) => self.env.sleep(TRY_AGAIN).await,
+                Err(_) if tries < READS => {
+                    tries += 1;
+                    self.env.sleep(TRY_AGAIN).await;
+                }
+                Err(_) => self.subsystem.breaks(namespace, &guard),
+            }
+        }
+        requests.checked(namespace, association);
+    }
+
+    /// Whether what a guard asks for stands on a namespace, read by this association.
+    async fn stands(
+        &self,
+        namespace: u32,
+        association: Association,
+        requests: &Rc<Requests>,
+        guard: &Guard,
+    ) -> Result<bool, DriveError> {
+        let is = self.subsystem.namespace(namespace).ok_or(DriveError::Gone)?.info;
+        is.check(guard.offset, GUARD_BYTES as u64)?;
+        let asked = Asked {
+            what: What::Read,
+            namespace,
+            by: Some(association),
+            lapse: 0,
+            offset: guard.offset,
+            bytes: GUARD_BYTES as u64,
+            shift: is.block_bytes.trailing_zeros() as u8,
+            data: Gather::new(),
+            into: Some(Pool::single(GUARD_BYTES)),
+        };
+        let Outcome { result, into, .. } = outcome(requests, asked).await;
+        result?;
+        Ok(into.is_some_and(|page| page.starts_with(&guard.begins)))
     }
 
     async fn connect(&self, terms: &Terms) -> Result<Begun<Line<D::Transport>>, Problem> {

@@ -3,13 +3,17 @@
 //! Requests go to [`Requests`], which whatever connection there is carries; what lies outside of
 //! the namespace, or not on its blocks, does not get there.
 
+use crate::Subsystem;
 use crate::admin::Waits;
 use crate::requests::{Asked, Requests, What};
-use core::future::Future;
+use core::future::{Future, ready};
 use core::pin::Pin;
 use core::task::{Context, Poll};
-use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Gather};
+use io::{Buf, BufMut, Controller, Drive, DriveError, DriveInfo, Ending, Gather, Guard, Reached};
+use nvme::reset::Instance;
 use std::rc::Rc;
+use std::sync::Arc;
+use units::Nanos;
 
 /// What a namespace can do beyond reading and writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,12 +32,20 @@ pub struct RemoteDrive {
     info: Rc<DriveInfo>,
     can: Can,
     lapse: u64,
+    reach: Option<Rc<Reach>>,
+}
+
+/// How a namespace is reached.
+struct Reach {
+    subsystem: Arc<Subsystem>,
+    namespace: u32,
+    requests: Rc<Requests>,
 }
 
 impl RemoteDrive {
     /// The namespace of that number, which is so, by whoever carries these requests.
     pub fn new(requests: Rc<Requests>, namespace: u32, info: DriveInfo, can: Can) -> Self {
-        Self { requests, namespace, info: Rc::new(info), can, lapse: 0 }
+        Self { requests, namespace, info: Rc::new(info), can, lapse: 0, reach: None }
     }
 
     /// The same, opened behind that lapse of its subsystem ([`Subsystem::lapse`]): with the next
@@ -45,10 +57,19 @@ impl RemoteDrive {
         Self { lapse: if self.info.volatile_cache { lapse } else { 0 }, ..self }
     }
 
+    /// The same, which tells how it is reached: it is a namespace of this subsystem.
+    #[must_use]
+    pub fn of(self, subsystem: Arc<Subsystem>) -> Self {
+        let requests = self.requests.clone();
+        let reach = Reach { subsystem, namespace: self.namespace, requests };
+        Self { reach: Some(Rc::new(reach)), ..self }
+    }
+
     fn asked(&self, what: What, (offset, bytes): (u64, u64)) -> Asked {
         Asked {
             what,
             namespace: self.namespace,
+            by: None,
             lapse: self.lapse,
             offset,
             bytes,
@@ -121,6 +142,40 @@ impl Drive for RemoteDrive {
             return DoneTicket(Done::Ready(Err(DriveError::Unsupported)));
         }
         self.range(What::Discard, offset, bytes)
+    }
+
+    fn reached(&self) -> Option<&dyn Reached> {
+        self.reach.as_deref().map(|own| own as &dyn Reached)
+    }
+}
+
+impl Reached for Reach {
+    fn fence(&self) -> Nanos {
+        self.subsystem.fence()
+    }
+
+    fn guard(&self, guard: Option<Guard>) {
+        self.subsystem.set_guard(self.namespace, guard);
+        // Of this core's requests the next may be a change already.
+        self.requests.unbar(self.namespace);
+    }
+
+    fn controllers(&self) -> Vec<Controller> {
+        let controller = |own: Instance| Controller {
+            number: own.controller,
+            uniquifier: own.uniquifier,
+            random: own.random,
+        };
+        self.subsystem.controllers().into_iter().map(controller).collect()
+    }
+
+    fn end(&self, controller: Controller) -> Ending {
+        let Controller { number, uniquifier, random } = controller;
+        // What can't be named can't be ended.
+        if uniquifier == 0 {
+            return Box::pin(ready(false));
+        }
+        Box::pin(self.subsystem.end(Instance { controller: number, uniquifier, random }))
     }
 }
 

@@ -11,6 +11,7 @@
 use crate::admin::{Admin, AdminError, Info};
 use crate::begin::{Begin, NotBegun, begin};
 use crate::dial::{Dial, Line, NoLine};
+use crate::fences::Meant;
 use crate::mutants::{self, Mutant};
 use crate::queue::End;
 use crate::requests::Association;
@@ -254,7 +255,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         if mutants::is(Mutant::FenceShort) {
             span = Nanos(span.0 / 100);
         }
-        subsystem.fences(self.path, association, life.controller);
+        subsystem.fences(self.path, association);
         self.env.spawn(Priority::First, async move {
             env.sleep(span).await;
             subsystem.fenced(association);
@@ -280,11 +281,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
             let has_cache = has_cache || self.subsystem.has_cache();
             let is_kept = self.subsystem.settings.caches_stay
                 || has_cache && self.subsystem.vouched(self.path, begun).await;
-            life.fence = fence_time(self.subsystem.settings.keep_alive, &info.fabric);
-            // One that says nothing of its instance can't be told from another.
-            let instance = info.fabric.instance;
-            life.controller = (instance.uniquifier != 0).then_some(instance);
-            life.since = Some(self.env.now());
+            (life.fence, life.since) = (found.fence, Some(self.env.now()));
             self.subsystem.lives(self.path, found, is_kept);
             let over = self.subsystem.over(self.path, association);
             let resets = self.reset_others(&reached.admin, association, &info);
@@ -320,8 +317,13 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         }
         let entries = settings.entries.min(u16::try_from(info.entries_most).unwrap_or(u16::MAX));
         let namespaces = namespaces(admin, &info).await?;
+        let instance = info.fabric.instance;
         let found = Found {
             controller,
+            fence: fence_time(settings.keep_alive, &info.fabric),
+            // One that says nothing of its instance can't be told from another.
+            instance: (instance.uniquifier != 0).then_some(instance),
+            resets: info.fabric.resets_most > 0,
             serial: info.controller.serial.clone(),
             entries,
             shape: info.shape(entries),
@@ -345,7 +347,8 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         }
     }
 
-    /// Asks this controller to end those of associations that are over, where it can.
+    /// Asks this controller to end those of associations that are over, and others that are to be
+    /// ended, where it can.
     async fn reset_others(&self, admin: &Admin, by: Association, info: &Info) -> Infallible {
         if info.fabric.resets_most == 0 {
             return pending().await;
@@ -355,7 +358,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
             let subsystem = &*self.subsystem;
             let mut asking = Asking { subsystem, of, by, is_refused: false };
             if self.reset_other(admin, (of, controller)).await {
-                subsystem.fenced(of);
+                subsystem.is_ended(of);
             } else {
                 asking.is_refused = true;
             }
@@ -363,14 +366,14 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     }
 
     /// Asks this controller to end another; whether that has ended, with all it began.
-    async fn reset_other(&self, admin: &Admin, (of, controller): (Association, Instance)) -> bool {
+    async fn reset_other(&self, admin: &Admin, (of, controller): (Meant, Instance)) -> bool {
         match admin.reset(controller).await {
             Ok(true) => return true,
             Ok(false) | Err(AdminError::Refused(Status::RESET_IN_PROGRESS)) => {}
             Err(AdminError::Ended) => return pending().await,
             Err(_) => return false,
         }
-        while self.subsystem.is_fencing(of) {
+        while self.subsystem.is_wanted(of) {
             let Ok(all) = admin.resets().await else { return false };
             match all.iter().find(|own| own.is_of(controller)).map(|own| own.progress) {
                 Some(Progress::UnderWay) => self.env.sleep(RESET_LOOK).await,
@@ -418,19 +421,18 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     }
 }
 
-/// How long an association was live, what its fence takes, and what is to be ended for that.
+/// How long an association was live, and what its fence takes.
 #[derive(Default)]
 struct Life {
     since: Option<Nanos>,
     fence: Nanos,
-    controller: Option<Instance>,
 }
 
-/// An association that another asks to be ended: until this is dropped, or it is known what comes
-/// of that.
+/// A controller that an association asks to be ended: until this is dropped, or it is known what
+/// comes of that.
 struct Asking<'a> {
     subsystem: &'a Subsystem,
-    of: Association,
+    of: Meant,
     by: Association,
     is_refused: bool,
 }

@@ -11,7 +11,8 @@
 //! - [`Subsystem`]: what cores share of a subsystem, its paths and namespaces. [`keep`] has
 //!   associations by a path, [`carry`] a core's I/O queues of them, [`oversee`] says which paths
 //!   lead to which namespaces.
-//!   `fences`: until when those that are over may carry out what they had.
+//!   `fences`: until when those that are over may carry out what they had, and others' controllers
+//!   that are to be ended.
 //! - [`requests`]: what a core asks of the namespaces of a subsystem, whichever connection carries
 //!   it. [`RemoteDrive`]: a namespace as a drive.
 //! - [`begin`]: how a connection begins. [`Queue`]: commands under way on it, its sender and its
@@ -26,6 +27,9 @@
 //!   until the connection that carries it has sent it, or has ended.
 //! - What changes a namespace and was not answered is not sent again by this crate, and not called
 //!   over, before somebody says that the controller has ended with it.
+//! - Nothing is changed on a namespace by a connection that was made behind a guard
+//!   ([`io::Reached`]), before it was read by it what that asks for; and by none, once something
+//!   else was read.
 
 mod admin;
 mod begin;

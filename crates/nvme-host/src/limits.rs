@@ -37,6 +37,8 @@ pub const TRIES: u8 = 5;
 pub const TURNS_AWAY: u8 = 100;
 /// See [`TURNS_AWAY`].
 pub const TRY_AGAIN: Nanos = Nanos::from_millis(200);
+/// Bytes that are read where a guard says what has to stand there.
+pub const GUARD_BYTES: usize = 4096;
 /// Bytes of the zeros that are written where a controller has no Write Zeroes.
 pub const ZEROS: usize = 128 << 10;
 /// Bytes of a range of a Dataset Management command.
@@ -49,3 +51,6 @@ const _: () = {
     assert!(SLICES >= 2 * SLICES_OF_PDU && BATCH <= SLICES);
     assert!(SLOT_BITS < u16::BITS);
 };
+
+/// How often a page is read anew that could not be read, before nothing is changed for that.
+pub const READS: u32 = 5;

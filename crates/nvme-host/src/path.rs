@@ -6,6 +6,7 @@ use crate::queue::Shape;
 use crate::subsystem::{Path, Terms};
 use core::net::SocketAddr;
 use nvme::log::Access;
+use nvme::reset::Instance;
 use std::collections::BTreeMap;
 use units::Nanos;
 
@@ -26,6 +27,12 @@ pub(crate) struct PathRecord {
     /// The association there is, or was last.
     pub turn: u64,
     pub controller: u16,
+    /// Something can be sent by an association: it is live, or was and is not closed yet.
+    pub is_used: bool,
+    /// The controller of that, or of the last, if it can be named.
+    pub instance: Option<Instance>,
+    /// Whether it ends others.
+    pub resets: bool,
     pub entries: u16,
     pub shape: Shape,
     /// Namespaces that the controller has.
@@ -93,6 +100,9 @@ impl PathRecord {
             stage: Stage::Connecting,
             turn: 0,
             controller: 0,
+            is_used: false,
+            instance: None,
+            resets: false,
             entries: 0,
             shape: Shape { commands: 0, data_most: 0, capsule_data: 0 },
             access: BTreeMap::new(),

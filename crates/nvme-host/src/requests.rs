@@ -24,6 +24,10 @@
 //!   taken by any.
 //! - A path that did not carry out a request takes none of that namespace before somebody says that
 //!   it may again.
+//! - A *change* is what is not a read or a flush. A path that is *unchecked* for a namespace takes
+//!   none of its changes, nor is it ever its turn to; no path takes those of one that is *barred*.
+//! - What an association asks for its own sake is carried by its queue alone, and only as long as
+//!   the association is unchecked.
 //! - Entries are recycled, never freed: after warm-up nothing is allocated.
 
 use crate::limits::{BLOCKS_MOST, PATHS, TURNS_AWAY, ZEROS};
@@ -57,6 +61,11 @@ impl What {
     /// Whether it may be carried out twice, whatever else is done in between.
     fn is_repeatable(&self) -> bool {
         matches!(self, Self::Read | Self::Flush) || mutants::is(Mutant::FenceOff)
+    }
+
+    /// Whether it changes what a namespace holds.
+    fn is_change(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Zeroes | Self::Zeros | Self::Discard)
     }
 
     /// Most bytes of a part, where commands move at most `data_most` bytes and blocks have
@@ -107,6 +116,8 @@ enum State {
 pub(crate) struct Asked {
     pub what: What,
     pub namespace: u32,
+    /// The association whose queue alone is to carry it.
+    pub by: Option<Association>,
     /// The lapse of its subsystem behind which it was opened, if a later one ends it; else 0.
     pub lapse: u64,
     /// Where it begins in the namespace, and how much it is about, in bytes.
@@ -201,6 +212,10 @@ struct Tables {
     ways: Vec<(u32, Way)>,
     /// Namespaces, and paths that do not carry out their requests now.
     away: Vec<(u32, u8)>,
+    /// Namespaces, and associations that do not carry out changes of them yet.
+    unchecked: Vec<(u32, Association)>,
+    /// Namespaces that are not changed.
+    barred: Vec<u32>,
     /// Carriers that there are, by their paths.
     joined: [u16; PATHS as usize],
     /// Paths that have any, a bit for each.
@@ -229,6 +244,8 @@ impl Default for Tables {
             lapse: 0,
             ways: Vec::new(),
             away: Vec::new(),
+            unchecked: Vec::new(),
+            barred: Vec::new(),
             joined: [0; PATHS as usize],
             present: 0,
             next: 0,
@@ -247,27 +264,38 @@ impl Tables {
     fn next(&self, carrier: Carrier) -> Option<usize> {
         let may = |at: &u32| {
             let entry = &self.entries[*at as usize];
-            let leads = self.paths(entry.asked.namespace);
+            let leads = self.paths(&entry.asked);
             let is_its = |path: u8| leads >> path & 1 == 1;
             let path = carrier.association.path;
             entry.carrier.is_none_or(|own| own == carrier)
+                && entry.asked.by.is_none_or(|own| own == carrier.association)
                 && is_its(path)
                 && entry.turn_of.is_none_or(|own| own == path || !is_its(own))
         };
         self.waiting.iter().position(may)
     }
 
-    /// The paths that have a carrier and lead to a namespace.
-    fn paths(&self, namespace: u32) -> u64 {
+    /// The paths that have a carrier and may carry such a request.
+    fn paths(&self, asked: &Asked) -> u64 {
+        let namespace = asked.namespace;
         let Way::Paths(all) = self.way(namespace) else { return 0 };
         let away = self.away.iter().filter(|(own, _)| *own == namespace);
         let present = if mutants::is(Mutant::IoBeforeQueues) { u64::MAX } else { self.present };
-        away.fold(all & present, |all, (_, path)| all & !(1 << path))
+        let all = away.fold(all & present, |all, (_, path)| all & !(1 << path));
+        if !asked.what.is_change() {
+            return all;
+        }
+        let unchecked = self.unchecked.iter().filter(|(own, _)| *own == namespace);
+        unchecked.fold(all, |all, (_, by)| all & !(1 << by.path))
     }
 
-    /// Whose turn it is to carry a request of a namespace.
-    fn next_path(&mut self, namespace: u32) -> Option<u8> {
-        let all = self.paths(namespace);
+    /// Whose turn it is to carry such a request.
+    fn next_path(&mut self, at: u32) -> Option<u8> {
+        let asked = &self.entries[at as usize].asked;
+        if let Some(by) = asked.by {
+            return Some(by.path);
+        }
+        let all = self.paths(asked);
         if all == 0 {
             return None;
         }
@@ -287,8 +315,10 @@ impl Tables {
     fn refusal(&self, asked: &Asked) -> Option<DriveError> {
         let is_past = asked.lapse != 0 && asked.lapse < self.lapse;
         let lapsed = is_past && !mutants::is(Mutant::CacheForgotten);
+        let is_barred = asked.what.is_change() && self.barred.contains(&asked.namespace);
+        let is_left = asked.by.is_some_and(|by| !self.unchecked.contains(&(asked.namespace, by)));
         self.refused.or(match self.way(asked.namespace) {
-            _ if lapsed => Some(DriveError::Gone),
+            _ if lapsed || is_barred || is_left => Some(DriveError::Gone),
             Way::Paths(_) => None,
             Way::No(error) => Some(error),
         })
@@ -358,12 +388,10 @@ impl Tables {
 
     /// A request waits to be carried from its begin on.
     fn wait(&mut self, at: u32) {
-        let asked = &self.entries[at as usize].asked;
-        let namespace = asked.namespace;
-        if let Some(error) = self.refusal(asked) {
+        if let Some(error) = self.refusal(&self.entries[at as usize].asked) {
             return self.end(at, Err(error));
         }
-        let turn_of = self.next_path(namespace);
+        let turn_of = self.next_path(at);
         let entry = self.get(at);
         entry.turn_of = turn_of;
         (entry.state, entry.taken, entry.result) = (State::Waiting, 0, Ok(()));
@@ -436,7 +464,40 @@ impl Requests {
         if tables.joined[usize::from(path)] == 0 {
             tables.present &= !(1 << path);
         }
+        let before = tables.unchecked.len();
+        tables.unchecked.retain(|(_, by)| *by != carrier.association);
+        if tables.unchecked.len() < before {
+            tables.refuse_waiting();
+        }
         self.changed.notify();
+    }
+
+    /// By this association no changes of these namespaces are carried out, before it is said that
+    /// they may. Before its queue joins; when that leaves it is over.
+    pub(crate) fn set_unchecked(&self, namespaces: &[u32], by: Association) {
+        let all = namespaces.iter().map(|namespace| (*namespace, by));
+        self.tables.borrow_mut().unchecked.extend(all);
+    }
+
+    /// This association may carry out changes of a namespace.
+    pub(crate) fn checked(&self, namespace: u32, by: Association) {
+        self.tables.borrow_mut().unchecked.retain(|own| *own != (namespace, by));
+        self.changed.notify();
+    }
+
+    /// Only these namespaces are not changed from now on: what is asked of that ends as gone, also
+    /// if it waits. What is under way stays so.
+    pub(crate) fn set_barred(&self, namespaces: &[u32]) {
+        let tables = &mut *self.tables.borrow_mut();
+        if *namespaces != tables.barred[..] {
+            namespaces.clone_into(&mut tables.barred);
+            tables.refuse_waiting();
+        }
+    }
+
+    /// A namespace may be changed again.
+    pub(crate) fn unbar(&self, namespace: u32) {
+        self.tables.borrow_mut().barred.retain(|own| *own != namespace);
     }
 
     /// Whether there is a part for this queue to take.

@@ -6,6 +6,7 @@ fn read(bytes: usize) -> Asked {
     Asked {
         what: What::Read,
         namespace: 1,
+        by: None,
         lapse: 0,
         offset: 0,
         bytes: bytes as u64,
@@ -182,4 +183,118 @@ fn what_came_back_is_carried_from_its_begin() {
     assert_eq!(requests.take(other, 8192).map(|part| (part.from, part.bytes)), Some((0, 8192)));
     requests.drop_ticket(ticket);
     assert!(!requests.is_idle(), "it goes on");
+}
+
+fn zeroes(namespace: u32) -> Asked {
+    Asked { what: What::Zeroes, namespace, bytes: 512, into: None, ..read(512) }
+}
+
+/// What came of a request, if it is over.
+fn outcome(requests: &Requests, ticket: Ticket) -> Option<Result<(), DriveError>> {
+    match requests.poll(ticket, &mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => Some(outcome.result),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn an_unchecked_path_carries_no_changes_and_has_no_turn_of_them() {
+    let requests = Requests::default();
+    let [old, new] = [(0, 1), (1, 2)].map(|(path, turn)| Association { path, turn });
+    let one = requests.join(old);
+    requests.set_unchecked(&[1], new);
+    let other = requests.join(new);
+    let end = |carrier, asked: Asked| {
+        let ticket = requests.ask(asked);
+        let part = requests.take(carrier, 4096);
+        part.inspect(|part| requests.answered(part, Ok(()), NO_ANSWER));
+        requests.drop_ticket(ticket);
+        part.is_some()
+    };
+    // In turn it would be the other's now and then.
+    for what in [What::Write { fua: false }, What::Zeroes, What::Zeros, What::Discard] {
+        for _ in 0..2 {
+            assert!(end(one, Asked { what: what.clone(), ..zeroes(1) }), "{what:?}");
+        }
+    }
+    // What changes nothing, and other namespaces, take turns.
+    for _ in 0..2 {
+        assert!(end(other, read(512)) && end(one, Asked { what: What::Flush, ..zeroes(1) }));
+        assert!(end(other, zeroes(2)) && end(one, zeroes(2)));
+    }
+    requests.leave(one);
+    let ticket = requests.ask(zeroes(1));
+    assert!(!requests.has_parts(other), "nobody may carry it");
+    requests.checked(1, Association { turn: 1, ..new });
+    requests.checked(2, new);
+    assert!(!requests.has_parts(other));
+    requests.checked(1, new);
+    let part = requests.take(other, 4096).expect("it may");
+    requests.answered(&part, Ok(()), NO_ANSWER);
+    assert_eq!(outcome(&requests, ticket), Some(Ok(())));
+    assert!(requests.is_idle());
+}
+
+#[test]
+fn a_barred_namespace_is_not_changed() {
+    let requests = Requests::default();
+    let one = requests.join(Association { path: 0, turn: 1 });
+    // Under way, held, begun, and waiting.
+    let tickets = [(); 3].map(|()| requests.ask(zeroes(1)));
+    let parts = [(); 2].map(|()| requests.take(one, 4096).expect("there is one"));
+    requests.give_back(&parts[1]);
+    let [looked, other] = [read(512), zeroes(2)].map(|asked| requests.ask(asked));
+    requests.set_barred(&[1]);
+    let all = tickets.map(|ticket| outcome(&requests, ticket));
+    assert_eq!(all, [None, None, Some(Err(DriveError::Gone))]);
+    assert_eq!(requests.held(), 1, "it may still be carried out");
+    requests.release(Association { path: 0, turn: 1 });
+    assert_eq!(outcome(&requests, tickets[1]), Some(Err(DriveError::Gone)));
+    requests.answered(&parts[0], Ok(()), NO_ANSWER);
+    assert_eq!(outcome(&requests, tickets[0]), Some(Ok(())));
+    for ticket in [looked, other] {
+        let part = requests.take(one, 4096).expect("no change, or of another");
+        requests.answered(&part, Ok(()), NO_ANSWER);
+        assert_eq!(outcome(&requests, ticket), Some(Ok(())));
+    }
+    let later = requests.ask(zeroes(1));
+    assert_eq!(outcome(&requests, later), Some(Err(DriveError::Gone)));
+    requests.unbar(1);
+    let last = requests.ask(zeroes(1));
+    assert!(requests.has_parts(one));
+    requests.drop_ticket(last);
+}
+
+#[test]
+fn what_an_association_asks_for_itself_nobody_else_carries() {
+    let requests = Requests::default();
+    let [own, other] = [0, 1].map(|path| Association { path, turn: 4 });
+    requests.set_unchecked(&[1], own);
+    let [one, another] = [own, other].map(|by| requests.join(by));
+    let asked = || Asked { by: Some(own), ..read(512) };
+    for _ in 0..3 {
+        let ticket = requests.ask(asked());
+        assert!(!requests.has_parts(another));
+        // Nor where its own path does not lead there.
+        requests.set_ways(&[(1, Way::Paths(0b10))]);
+        assert!(!requests.has_parts(one) && !requests.has_parts(another));
+        requests.set_ways(&[(1, Way::Paths(0b11))]);
+        let part = requests.take(one, 4096).expect("it is its own");
+        requests.answered(&part, Ok(()), NO_ANSWER);
+        assert_eq!(outcome(&requests, ticket), Some(Ok(())));
+    }
+    // Back, and waiting, when its queue leaves.
+    let tickets = [(); 2].map(|()| requests.ask(asked()));
+    let part = requests.take(one, 4096).expect("it is its own");
+    requests.give_back(&part);
+    requests.leave(one);
+    let gone = Some(Err(DriveError::Gone));
+    assert_eq!(tickets.map(|ticket| outcome(&requests, ticket)), [gone; 2]);
+    // The next association of that path is not it.
+    let next = Association { turn: 5, ..own };
+    requests.set_unchecked(&[1], next);
+    requests.join(next);
+    let late = requests.ask(asked());
+    assert_eq!(outcome(&requests, late), gone);
+    assert!(requests.is_idle());
 }

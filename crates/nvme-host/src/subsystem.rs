@@ -26,6 +26,8 @@
 //! and is done with its commands some time later (Base, "Communication Loss Handling"; CQT). Or
 //! once another controller says so, which was asked to end that one: see `fences`.
 //!
+//! `shared`: what servers need that share its drives, as guards and the end of controllers.
+//!
 //! Invariants
 //! - There are I/O queues of a live association only: behind what its controller says of its
 //!   namespaces and of its ways to them.
@@ -41,6 +43,7 @@
 
 use crate::Can;
 use crate::changed::Changed;
+use crate::fences::Others;
 use crate::keeper::Problem;
 use crate::limits::PATHS;
 use crate::mutants::{self, Mutant};
@@ -58,6 +61,8 @@ use nvme::reset::Instance;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use units::Nanos;
+
+mod shared;
 
 /// Who a host is. The two belong together: a subsystem may refuse one without the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,6 +101,12 @@ pub(crate) struct Found {
     pub entries: u16,
     pub shape: Shape,
     pub namespaces: BTreeMap<u32, FoundNamespace>,
+    /// How long what is sent to it may be carried out behind the last contact.
+    pub fence: Nanos,
+    /// Which one it is, if it says so.
+    pub instance: Option<Instance>,
+    /// Whether it ends others when it is asked to.
+    pub resets: bool,
 }
 
 /// What a controller says of a namespace.
@@ -144,6 +155,10 @@ struct State {
     lapse: u64,
     /// Who waits for another path to be heard.
     listening: usize,
+    /// The longest fence of an association that is or was live.
+    fence: Option<Nanos>,
+    guards: shared::Guards,
+    others: Others,
     is_closed: bool,
 }
 
@@ -165,6 +180,8 @@ pub(crate) struct News {
     pub ways: Vec<(u32, Way)>,
     pub over: Vec<Association>,
     pub paths: Vec<Path>,
+    /// Namespaces that are not changed any more, in ascending order.
+    pub barred: Vec<u32>,
     pub is_closed: bool,
 }
 
@@ -365,11 +382,14 @@ impl Subsystem {
             state.lapse += u64::from(!is_kept);
             state.serial.clone_from(&found.serial);
             state.was_reached = true;
+            state.fence = state.fence.max(Some(found.fence));
             let access = state.meet(found.namespaces);
             let Some(record) = state.paths.get_mut(&path.number) else { return };
             record.stage = Stage::Live;
             (record.controller, record.shape) = (found.controller, found.shape);
             record.entries = found.entries;
+            (record.is_used, record.instance) = (true, found.instance);
+            record.resets = found.resets;
             record.access = access;
             record.associations += 1;
             record.problem = None;
@@ -400,17 +420,13 @@ impl Subsystem {
     }
 
     /// All is closed, and the fence of that association begins: until [`Subsystem::fenced`], by
-    /// time or with that controller.
-    pub(crate) fn fences(
-        &self,
-        path: Path,
-        association: Association,
-        controller: Option<Instance>,
-    ) {
+    /// time or with its controller.
+    pub(crate) fn fences(&self, path: Path, association: Association) {
         self.change_path(path, |record| {
             debug_assert_eq!(record.carriers, 0, "something can still be sent");
             record.stage = Stage::Connecting;
-            record.fences.begin(association.turn, controller);
+            record.is_used = false;
+            record.fences.begin(association.turn, record.instance);
         });
     }
 
@@ -420,35 +436,6 @@ impl Subsystem {
             // A path of this number that came later had none of that turn.
             if let Some(record) = state.paths.get_mut(&association.path) {
                 record.fences.end(association.turn);
-            }
-        });
-    }
-
-    /// Whether an association may still carry out what it had.
-    pub(crate) fn is_fencing(&self, association: Association) -> bool {
-        let state = self.lock();
-        let record = state.paths.get(&association.path);
-        record.is_some_and(|record| record.fences.is_running(association.turn))
-    }
-
-    /// Waits until there is a controller that this association may ask to be ended, for that to be
-    /// fenced.
-    pub(crate) fn wanted(&self, by: Association) -> impl Future<Output = (Association, Instance)> {
-        self.changed.wait_until(move || {
-            let mut state = self.lock();
-            let asked = |(path, record): (&u8, &mut PathRecord)| {
-                let (turn, controller) = record.fences.ask(by)?;
-                Some(((*path, turn).into(), controller))
-            };
-            state.paths.iter_mut().find_map(asked)
-        })
-    }
-
-    /// It does not ask any more for an association to be ended; whether in vain.
-    pub(crate) fn asked(&self, of: Association, by: Association, is_refused: bool) {
-        self.change(|state| {
-            if let Some(record) = state.paths.get_mut(&of.path) {
-                record.fences.asked(of.turn, by, is_refused);
             }
         });
     }
@@ -520,6 +507,7 @@ impl Subsystem {
             ways: state.ways.clone(),
             over: state.paths.iter().map(|(path, own)| (*path, own.fences.over()).into()).collect(),
             paths: state.paths.iter().map(|(path, own)| (*path, own.serial).into()).collect(),
+            barred: state.guards.barred(),
             is_closed: state.is_closed,
         })
     }
@@ -542,9 +530,16 @@ impl Subsystem {
         })
     }
 
-    /// A carrier's queue is connected.
-    pub(crate) fn has_queue(&self, path: Path) {
-        self.change_path(path, |record| record.queues += 1);
+    /// A carrier's queue is connected. Namespaces that have a guard: nothing of them is changed by
+    /// it before it was looked at what that asks for.
+    pub(crate) fn has_queue(&self, path: Path) -> Vec<u32> {
+        self.change(|state| {
+            let record = state.paths.get_mut(&path.number);
+            if let Some(record) = record.filter(|own| own.serial == path.serial) {
+                record.queues += 1;
+            }
+            state.guards.namespaces()
+        })
     }
 
     /// A carrier has closed what it had; whether it had a queue.
@@ -571,13 +566,15 @@ impl Subsystem {
     pub(crate) fn renew(&self, now: Nanos) -> Option<Nanos> {
         let mut state = self.lock();
         let (ways, next) = state.ways(now, self.settings.fast_io_fail);
-        if ways != state.ways {
+        let span = state.fence_time(&self.settings);
+        let (is_late, late) = state.others.time(now, span);
+        if is_late || ways != state.ways {
             state.ways = ways;
             state.version += 1;
             drop(state);
             self.changed.notify();
         }
-        next
+        next.into_iter().chain(late).min()
     }
 }
 
@@ -670,107 +667,5 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FAIL: Nanos = Nanos(5_000);
-
-    fn namespace(bytes: u64, uuid: u8) -> NamespaceInfo {
-        NamespaceInfo {
-            info: DriveInfo { bytes, block_bytes: 512, volatile_cache: false, inline: false },
-            known: Identifiers { uuid: [uuid; 16], ..Identifiers::default() },
-            can: Can::default(),
-        }
-    }
-
-    fn found(is: NamespaceInfo, access: Access) -> FoundNamespace {
-        FoundNamespace { is, access, is_cache_told: true }
-    }
-
-    #[test]
-    fn a_cache_is_what_anybody_says_that_there_is() {
-        let mut state = State::default();
-        let mut meet = |has_cache: Option<bool>| {
-            let mut own = found(namespace(4096, 1), Access::Optimized);
-            own.is.info.volatile_cache = has_cache.unwrap_or(true);
-            own.is_cache_told = has_cache.is_some();
-            state.meet([(1, own)].into());
-            let known = &state.namespaces[&1];
-            (known.is.info.volatile_cache, known.has_changed)
-        };
-        assert_eq!(meet(Some(false)), (false, false));
-        assert_eq!(meet(None), (false, false), "who does not say changes nothing");
-        assert_eq!(meet(Some(true)), (false, true), "nobody flushes what it has now");
-        assert_eq!(meet(Some(false)), (false, false));
-        let mut state = State::default();
-        let mut own = found(namespace(4096, 1), Access::Optimized);
-        own.is.info.volatile_cache = true;
-        state.meet([(1, FoundNamespace { is_cache_told: false, ..own.clone() })].into());
-        own.is.info.volatile_cache = false;
-        state.meet([(1, own)].into());
-        let known = &state.namespaces[&1];
-        assert!(known.is.info.volatile_cache && !known.has_changed);
-    }
-
-    /// Live paths by which one namespace is reached so.
-    fn state(accesses: &[Access]) -> State {
-        let mut state = State::default();
-        for (path, access) in (0..).zip(accesses) {
-            let mut record = PathRecord::new(1, SocketAddr::from(([192, 0, 2, path], 4420)));
-            record.stage = Stage::Live;
-            record.access = state.meet([(1, found(namespace(4096, 1), *access))].into());
-            state.paths.insert(path, record);
-        }
-        state
-    }
-
-    fn way(state: &mut State, now: u64) -> (Way, Option<Nanos>) {
-        let (ways, next) = state.ways(Nanos(now), FAIL);
-        assert_eq!((ways.len(), ways[0].0), (1, 1));
-        (ways[0].1, next)
-    }
-
-    #[test]
-    fn the_best_paths_are_taken() {
-        use Access::{Change, Inaccessible, NonOptimized, Optimized, PersistentLoss};
-        for (accesses, paths) in [
-            (&[Optimized, Optimized, NonOptimized][..], 0b011),
-            (&[NonOptimized, Inaccessible, NonOptimized], 0b101),
-            (&[Inaccessible, Optimized], 0b10),
-            (&[Inaccessible, PersistentLoss, Change], 0),
-        ] {
-            let next = (paths == 0).then_some(FAIL);
-            assert_eq!(way(&mut state(accesses), 0), (Way::Paths(paths), next), "{accesses:?}");
-        }
-    }
-
-    #[test]
-    fn requests_wait_for_a_path_but_not_for_ever() {
-        let mut state = state(&[Access::Optimized]);
-        assert_eq!(way(&mut state, 100), (Way::Paths(1), None));
-        state.paths.get_mut(&0).expect("is there").ends(Problem::Over);
-        assert_eq!(way(&mut state, 1_000), (Way::Paths(0), Some(Nanos(6_000))));
-        assert_eq!(way(&mut state, 5_999), (Way::Paths(0), Some(Nanos(6_000))));
-        assert_eq!(way(&mut state, 6_000), (Way::No(DriveError::Gone), None));
-        state.paths.get_mut(&0).expect("is there").stage = Stage::Live;
-        assert_eq!(way(&mut state, 9_000), (Way::Paths(1), None));
-        state.paths.clear();
-        assert_eq!(way(&mut state, 10_000), (Way::Paths(0), Some(Nanos(15_000))));
-    }
-
-    #[test]
-    fn what_a_namespace_is_does_not_change() {
-        let mut state = state(&[Access::Optimized]);
-        let meet = |state: &mut State, is: NamespaceInfo| {
-            let access = state.meet([(1, found(is, Access::Optimized))].into());
-            state.paths.get_mut(&0).expect("is there").access = access;
-            way(state, 0).0
-        };
-        assert_eq!(meet(&mut state, namespace(8192, 1)), Way::No(DriveError::Gone));
-        assert_eq!(state.namespaces[&1].is, namespace(4096, 1));
-        assert_eq!(meet(&mut state, namespace(4096, 1)), Way::Paths(1));
-        // Another that has its number.
-        assert_eq!(meet(&mut state, namespace(4096, 2)), Way::Paths(0));
-        assert_eq!(meet(&mut state, namespace(4096, 1)), Way::Paths(1));
-    }
-}
+#[path = "subsystem_tests.rs"]
+mod tests;

@@ -50,6 +50,10 @@ pub struct Create {
     /// Accept namespaces of one drive in one group: they die together
     #[arg(long)]
     same_drive: bool,
+    /// Other servers may reach the drives: only one at a time may use the array. Drives behind
+    /// NVMe over Fabrics count so by themselves
+    #[arg(long)]
+    shared: bool,
     /// Confirm that what these drives hold is destroyed
     #[arg(long)]
     yes: bool,
@@ -99,24 +103,7 @@ pub enum Command {
         how: How,
     },
     /// Start an array that is stopped
-    Assemble {
-        /// Name or UUID of the array
-        #[arg(add = ArgValueCompleter::new(complete::arrays))]
-        name: String,
-        /// Start although drives are missing that may be in use by another host
-        #[arg(long)]
-        start_degraded: bool,
-        /// Start although data may be lost. After a crash without all drives, blocks that were
-        /// being written may be wrong. After a drive lost its last records, the last changes of
-        /// volumes and exports may be forgotten
-        #[arg(long)]
-        accept_loss: bool,
-        /// Confirm that data may be lost
-        #[arg(long)]
-        yes: bool,
-        #[command(flatten)]
-        how: How,
-    },
+    Assemble(Assemble),
     /// Delete an array, with all its volumes and data
     Delete {
         /// Name or UUID of the array
@@ -174,6 +161,35 @@ pub enum Command {
     },
 }
 
+/// What `array assemble` takes.
+#[derive(Debug, clap::Args)]
+pub struct Assemble {
+    /// Name or UUID of the array
+    #[arg(add = ArgValueCompleter::new(complete::arrays))]
+    name: String,
+    /// Start although drives are missing that may be in use by another host
+    #[arg(long)]
+    start_degraded: bool,
+    /// Start although data may be lost. After a crash without all drives, blocks that were
+    /// being written may be wrong. After a drive lost its last records, the last changes of
+    /// volumes and exports may be forgotten
+    #[arg(long)]
+    accept_loss: bool,
+    /// Take the array over from another server. It is waited until no drive shows a sign of
+    /// life of that server; while it lives this is refused
+    #[arg(long)]
+    take_over: bool,
+    /// Say that no other server runs that reaches the drives, or that it is cut off from them:
+    /// drives that are not behind NVMe over Fabrics can't tell
+    #[arg(long)]
+    other_server_is_off: bool,
+    /// Confirm that data may be lost
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    how: How,
+}
+
 /// What `array scrub` takes.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("mode").required(true).args(["check", "repair"]))]
@@ -225,11 +241,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<ExitCode, Problem
                 how.output.print(&DONE, |_| format!("array {name} is stopped"));
             }
         }
-        Command::Assemble { name, start_degraded, accept_loss, yes, how } => {
-            let body = json!({ "StartDegraded": start_degraded, "AcceptLoss": accept_loss });
-            let word = Word { name, yes: *yes, is_named: true };
-            assemble(body, word, *how, client).await?;
-        }
+        Command::Assemble(start) => assemble(start, client).await?,
         Command::Delete { name, yes, how } => delete(name, *yes, *how, client).await?,
         other => change(other, client).await?,
     }
@@ -310,13 +322,23 @@ async fn overwrites(
 }
 
 /// Starts an array on whatever drives are there by now.
-async fn assemble(body: Value, word: Word<'_>, how: How, client: &Client) -> Result<(), Problem> {
+async fn assemble(start: &Assemble, client: &Client) -> Result<(), Problem> {
     fetch::find_drives(client, &[]).await?;
     let arrays = fetch::arrays(client, &[]).await?;
-    let uuid = &names::stopped(&arrays, word.name)?.uuid;
-    let may_lose = body["AcceptLoss"] == true;
+    let uuid = &names::stopped(&arrays, &start.name)?.uuid;
+    let mut body =
+        json!({ "StartDegraded": start.start_degraded, "AcceptLoss": start.accept_loss });
+    // A daemon of before does not know these.
+    for (name, is_said) in
+        [("TakeOver", start.take_over), ("OtherServerIsOff", start.other_server_is_off)]
+    {
+        if is_said {
+            body[name] = true.into();
+        }
+    }
     let assemble = action(uuid, "Assemble", body);
-    let done = match may_lose {
+    let (how, word) = (start.how, Word { name: &start.name, yes: start.yes, is_named: true });
+    let done = match start.accept_loss {
         true => confirm::destroy(&assemble, word, how, client).await?,
         false => confirm::change(&assemble, how, client).await?,
     };
@@ -413,6 +435,9 @@ async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
     if create.same_drive {
         own["SameDrive"] = true.into();
     }
+    if create.shared {
+        own["Shared"] = true.into();
+    }
     let body = json!({
         "Name": create.name,
         "CapacitySources": [{ "ProvidingDrives": { "Members": links(&drives) } }],
@@ -471,6 +496,9 @@ pub fn text(array: &view::Array) -> String {
     if let Some(problem) = &array.problem {
         text.push_str(&format!("not running: {problem}\n"));
     }
+    if array.shared {
+        text.push_str(&text_of_owner(array.owner.as_ref()));
+    }
     for warning in &array.warnings {
         text.push_str(&format!("warning: {warning}\n"));
     }
@@ -509,6 +537,21 @@ pub fn text(array: &view::Array) -> String {
         text.push_str(&format!("\n{}", export::exports(&array.exports)));
     }
     text
+}
+
+/// Which server has a shared array.
+fn text_of_owner(owner: Option<&view::Owner>) -> String {
+    let Some(owner) = owner else { return "shared, no server has it\n".to_owned() };
+    let host = match owner.name.is_empty() {
+        true => owner.host_id.clone(),
+        false => format!("{} ({})", owner.name, owner.host_id),
+    };
+    let own = if owner.own { ", this server" } else { "" };
+    let age = owner.heartbeat_age_ms.map_or_else(
+        || "unknown".to_owned(),
+        |ms| format!("{}.{} s ago", ms / 1_000, ms % 1_000 / 100),
+    );
+    format!("shared, owner {host}{own}, last heartbeat {age}\n")
 }
 
 /// What can't be given back: the first ranges, and how many there are.
@@ -619,6 +662,23 @@ mod tests {
         for text in ["raid7", "raidjbod", "raid"] {
             assert!(read(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn who_has_a_shared_array_is_said() {
+        assert_eq!(text_of_owner(None), "shared, no server has it\n");
+        let mut owner = view::Owner {
+            host_id: "7".into(),
+            boot_id: "8".into(),
+            name: "srv2".into(),
+            own: false,
+            heartbeat_age_ms: Some(1_250),
+        };
+        let text = "shared, owner srv2 (7), last heartbeat 1.2 s ago\n";
+        assert_eq!(text_of_owner(Some(&owner)), text);
+        (owner.name, owner.own, owner.heartbeat_age_ms) = (String::new(), true, None);
+        let text = "shared, owner 7, this server, last heartbeat unknown\n";
+        assert_eq!(text_of_owner(Some(&owner)), text);
     }
 
     #[test]

@@ -373,6 +373,12 @@ fn wipe_here(
     if let Some(what) = content.foreign().filter(|_| !overwrite) {
         return Err(probe::wipes_foreign(name, &what).into());
     }
+    if let Some(record) = &content.record
+        && let Some(owner) = record.owner.filter(|_| record.shared)
+    {
+        let args: [&dyn Display; 3] = [&name, &record.name, &owner.host];
+        return Err(Problem::new(&messages::OWNER_ON_DRIVE, &args));
+    }
     let known = view::PlannedDrive {
         slot: None,
         path: name.to_owned(),

@@ -376,7 +376,10 @@ fn pool(
         (_, Resource::Assemble) => {
             let start_degraded = fields.flag("StartDegraded")?;
             let accept_loss = fields.flag("AcceptLoss")?;
-            let request = view::AssembleArray { start_degraded, accept_loss };
+            let take_over = fields.flag("TakeOver")?;
+            let other_server_is_off = fields.flag("OtherServerIsOff")?;
+            let request =
+                view::AssembleArray { start_degraded, accept_loss, take_over, other_server_is_off };
             Change::Assemble { array, request }
         }
         (_, Resource::FailDrive) => {

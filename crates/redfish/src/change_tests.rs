@@ -169,6 +169,7 @@ fn pool_body() -> Value {
             "StripSizeBytes": 131_072,
             "BlockSizeBytes": 512,
             "Overwrite": [drive_link("a")],
+            "Shared": true,
         }},
     })
 }
@@ -183,6 +184,7 @@ fn a_pool_is_an_array() {
         block_bytes: Some(512),
         overwrite: vec![named("a")],
         same_drive: false,
+        shared: true,
     };
     assert_eq!(post("StoragePools", &pool_body()), Ok(Change::CreateArray(wanted)));
 }
@@ -315,8 +317,12 @@ fn actions_of_a_pool() {
     };
     let array = || "aaaa-1".to_owned();
     assert_eq!(act("Stop", json!({})), Ok(Change::Stop { array: array() }));
-    let request = AssembleArray { start_degraded: true, accept_loss: false };
+    let request = AssembleArray { start_degraded: true, ..Default::default() };
     let outcome = act("Assemble", json!({"StartDegraded": true}));
+    assert_eq!(outcome, Ok(Change::Assemble { array: array(), request }));
+    let request =
+        AssembleArray { take_over: true, other_server_is_off: true, ..Default::default() };
+    let outcome = act("Assemble", json!({"TakeOver": true, "OtherServerIsOff": true}));
     assert_eq!(outcome, Ok(Change::Assemble { array: array(), request }));
     for (body, drive) in
         [(json!({"Drive": drive_link("b")}), "/dev/b"), (json!({"Slot": 3}), "slot:3")]
@@ -428,7 +434,7 @@ fn what_may_destroy_data_is_known() {
     };
     let assemble = |accept_loss| Change::Assemble {
         array: array.clone(),
-        request: AssembleArray { start_degraded: true, accept_loss },
+        request: AssembleArray { start_degraded: true, accept_loss, ..Default::default() },
     };
     for (change, may) in [
         (resize(now - 1), true),

@@ -24,7 +24,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 41] = [
+pub const MOVING: [&str; 42] = [
     PROPERTY,
     // The words of a condition have the last reading; which it is, and how grave, is told besides.
     "Message",
@@ -38,6 +38,8 @@ pub const MOVING: [&str; 41] = [
     "PercentageComplete",
     "DoneBytes",
     "SecondsLeft",
+    // That whoever has an array lives.
+    "HeartbeatAgeMs",
     // Whether I/O goes on in an array, and what it has met.
     "Unclean",
     "CrashSafe",

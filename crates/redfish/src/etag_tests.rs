@@ -38,6 +38,7 @@ fn time_progress_and_counters_change_no_etag() {
     for array in &mut after.status.arrays {
         array.unclean = !array.unclean;
         array.crash_safe = array.crash_safe.map(|is_safe| !is_safe);
+        array.owner.iter_mut().for_each(|own| own.heartbeat_age_ms = Some(u64::MAX));
         array.tasks.iter_mut().for_each(|task| task.done_bytes /= 2);
         for slot in &mut array.slots {
             slot.read_errors += 1;

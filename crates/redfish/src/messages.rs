@@ -43,6 +43,7 @@ mod engine;
 mod exports;
 mod https;
 mod notices;
+mod owners;
 mod start;
 
 pub use accounts::*;
@@ -54,6 +55,7 @@ pub use engine::*;
 pub use exports::*;
 pub use https::*;
 pub use notices::*;
+pub use owners::*;
 pub use start::*;
 
 /// What identifiers of these messages begin with.
@@ -111,7 +113,8 @@ pub struct Entry {
 
 /// All messages, by who has them.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [ENGINE, START, DRIVES, EXPORTS, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND].into_iter().flatten()
+    let tables = [ENGINE, START, OWNERS, DRIVES, EXPORTS, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND];
+    tables.into_iter().flatten()
 }
 
 /// The message of this name.

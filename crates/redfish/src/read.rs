@@ -171,6 +171,8 @@ pub fn array(pool: &Value) -> Result<Array, Error> {
         unclean: own.unclean,
         crash_safe: own.crash_safe,
         problem: own.problem,
+        shared: own.shared,
+        owner: own.owner.map(Into::into),
         warnings: own.warnings,
         slots: own.slots.into_iter().map(slot).collect(),
         tasks: Vec::new(),

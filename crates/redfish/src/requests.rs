@@ -31,6 +31,8 @@ pub struct CreateArray {
     pub overwrite: Vec<NamedDrive>,
     /// Namespaces of one drive may be in one group, though they die together.
     pub same_drive: bool,
+    /// Other servers may reach the drives. So they may those behind a fabric, whatever this says.
+    pub shared: bool,
 }
 
 /// A request to start an array that was stopped or could not be started.
@@ -40,6 +42,10 @@ pub struct AssembleArray {
     pub start_degraded: bool,
     /// Start though blocks written at a crash may be wrong, or what newest records said is gone.
     pub accept_loss: bool,
+    /// Take a shared array that another server had, once that shows no sign of life any more.
+    pub take_over: bool,
+    /// No other server runs that reaches the drives: a person says so.
+    pub other_server_is_off: bool,
 }
 
 /// A request to take a drive out of service.

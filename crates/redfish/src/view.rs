@@ -7,6 +7,8 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
+mod owner;
+mod plan;
 mod regions;
 mod remote;
 
@@ -27,6 +29,8 @@ pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
     ResizeVolume, ScrubArray, WipeDrive,
 };
+pub use owner::Owner;
+pub use plan::{Plan, PlannedArray, PlannedDrive};
 pub use regions::{RegionMap, RegionParts};
 pub use remote::{PathAccess, PathState, Remote, RemotePath};
 use serde::{Deserialize, Serialize};
@@ -534,6 +538,12 @@ pub struct Array {
     /// Why it does not run, when it was found and could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+    /// Whether other servers may reach its drives.
+    #[serde(default)]
+    pub shared: bool,
+    /// Who has it, if it is shared and somebody has it; else null.
+    #[serde(default)]
+    pub owner: Option<Owner>,
     /// What an administrator should see to.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
@@ -562,60 +572,6 @@ pub struct Array {
 pub struct ArrayList {
     /// Running and found ones.
     pub arrays: Vec<Array>,
-}
-
-/// What a change would do.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Plan {
-    /// Always true.
-    pub dry_run: bool,
-    /// The array that would be made, if one would.
-    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
-    pub array: Option<PlannedArray>,
-    /// The drives that it is about.
-    pub drives: Vec<PlannedDrive>,
-    /// What would be done, in order; a line each.
-    #[serde(default)]
-    pub steps: Vec<String>,
-    /// What would be lost; a line each. Empty if it destroys nothing.
-    #[serde(default)]
-    pub lost: Vec<String>,
-}
-
-/// An array that would be made.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PlannedArray {
-    /// Its name.
-    pub name: String,
-    /// Its level.
-    pub level: String,
-    /// Strip size.
-    pub strip_bytes: u32,
-    /// Block size.
-    pub block_bytes: u32,
-    /// Usable bytes it would have.
-    pub size_bytes: u64,
-}
-
-/// A drive that a change is about.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PlannedDrive {
-    /// Its slot.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub slot: Option<u16>,
-    /// Its path.
-    pub path: String,
-    /// Its serial number.
-    pub serial: String,
-    /// Its size.
-    pub bytes: u64,
-    /// What is on it.
-    #[serde(default)]
-    pub content: Option<String>,
-    /// What is on it and would be destroyed.
-    pub destroys: Option<String>,
-    /// True when the request would be refused because of it.
-    pub refused: bool,
 }
 
 /// An array is deleted.

@@ -3,6 +3,11 @@
 use super::*;
 use serde_json::{json, to_value};
 
+fn owner() -> Owner {
+    let (host_id, boot_id, name) = ("7".into(), "8".into(), "srv2".into());
+    Owner { host_id, boot_id, name, own: true, heartbeat_age_ms: Some(9) }
+}
+
 fn array() -> Array {
     Array {
         name: "data".into(),
@@ -17,6 +22,8 @@ fn array() -> Array {
         unclean: true,
         crash_safe: Some(true),
         problem: None,
+        shared: true,
+        owner: Some(owner()),
         warnings: Vec::new(),
         slots: vec![SlotInfo {
             slot: 0,
@@ -74,7 +81,9 @@ fn an_array_has_the_promised_keys() {
     let expected = json!({
         "schema": 1, "name": "data", "uuid": "0", "level": "5", "state": "degraded",
         "strip_bytes": 65536, "block_bytes": 512, "size_bytes": 10, "free_bytes": 4,
-        "epoch": 3, "unclean": true, "crash_safe": true,
+        "epoch": 3, "unclean": true, "crash_safe": true, "shared": true,
+        "owner": {"host_id": "7", "boot_id": "8", "name": "srv2", "own": true,
+                  "heartbeat_age_ms": 9},
         "slots": [{"slot": 0, "drive": null, "serial": "s", "state": "in-sync",
                    "read_errors": 7, "rewritten": 6, "wrong_strips": 5, "failures": 5,
                    "timeouts": 4, "reason": "r", "quarantined": true}],
@@ -104,6 +113,12 @@ fn answers_round_trip() {
 fn a_scrub_that_never_ran_is_null() {
     let value = to_value(Array { last_scrub: None, ..array() }).expect("encodes");
     assert_eq!(value["last_scrub"], json!(null));
+}
+
+#[test]
+fn an_array_without_an_owner_has_null() {
+    let value = to_value(Array { shared: false, owner: None, ..array() }).expect("encodes");
+    assert_eq!((&value["shared"], value.get("owner")), (&json!(false), Some(&json!(null))));
 }
 
 #[test]

@@ -159,8 +159,8 @@ impl<M: Send + 'static, S: Bind> io::Env for CoreEnv<M, S> {
         sys::random()
     }
 
-    fn wall_seconds(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+    fn wall_millis(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
     }
 }
 

@@ -212,8 +212,8 @@ impl<M: Send + 'static> Env for SimEnv<M> {
         self.kernel.timeline.random(|rng| rng.bits())
     }
 
-    fn wall_seconds(&self) -> u64 {
-        WALL_START + self.now().0 / 1_000_000_000
+    fn wall_millis(&self) -> u64 {
+        WALL_START * 1_000 + self.now().0 / 1_000_000
     }
 }
 

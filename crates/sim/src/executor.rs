@@ -7,6 +7,7 @@
 //! Invariants
 //! - A task is in the ready list at most once; a finished task is never polled again.
 //! - A `Last` task is picked only while its core has no ready `First` task.
+//! - No task of a core that stands still is picked.
 
 use crate::lock;
 use crate::rng::Rng;
@@ -46,6 +47,7 @@ impl Wake for Handle {
 /// The ready tasks of each core: `First` ones, `Last` ones.
 struct Ready {
     cores: Vec<[Vec<Arc<Handle>>; 2]>,
+    halted: Vec<bool>,
 }
 
 impl Ready {
@@ -59,12 +61,15 @@ impl Ready {
     }
 
     fn pick(&mut self, rng: &mut Rng) -> Option<Arc<Handle>> {
-        let total: usize = self.cores.iter().map(|c| c[Self::eligible(c)].len()).sum();
+        let running = |at: usize| !self.halted[at];
+        let all = self.cores.iter().enumerate().filter(|(at, _)| running(*at));
+        let total: usize = all.map(|(_, core)| core[Self::eligible(core)].len()).sum();
         if total == 0 {
             return None;
         }
         let mut at = rng.index(total);
-        for core in &mut self.cores {
+        let running = self.halted.iter().map(|halted| !halted);
+        for (core, _) in self.cores.iter_mut().zip(running).filter(|(_, running)| *running) {
             let list = &mut core[Self::eligible(core)];
             if at < list.len() {
                 return Some(list.swap_remove(at));
@@ -94,7 +99,10 @@ pub(crate) struct Executor {
 
 impl Executor {
     pub(crate) fn new(cores: u16) -> Self {
-        let ready = Ready { cores: (0..cores).map(|_| [Vec::new(), Vec::new()]).collect() };
+        let ready = Ready {
+            cores: (0..cores).map(|_| [Vec::new(), Vec::new()]).collect(),
+            halted: vec![false; usize::from(cores)],
+        };
         Self {
             ready: Arc::new(Mutex::new(ready)),
             tasks: RefCell::default(),
@@ -124,6 +132,11 @@ impl Executor {
         let work = Some(Box::pin(work) as Work);
         tasks[slot] = Some(Task { work, handle: handle.clone(), name, spawned_at, polls: 0 });
         handle.wake();
+    }
+
+    /// A core stands still from now on, or goes on.
+    pub(crate) fn halt(&self, core: CoreId, is_halted: bool) {
+        lock(&self.ready).halted[core.index()] = is_halted;
     }
 
     /// Takes a random ready task out of the ready list.

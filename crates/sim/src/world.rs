@@ -22,7 +22,7 @@ use std::rc::Rc;
 use units::{CoreId, Nanos};
 
 /// Most virtual cores of a world.
-pub const CORES_MAX: u16 = 4;
+pub const CORES_MAX: u16 = 5;
 
 /// Polls without time going on after which a world is said to be in an endless loop.
 const POLLS_MAX: u64 = 1_000_000;
@@ -65,7 +65,7 @@ impl WorldConfig {
     pub fn swarm(seed: u64) -> Self {
         let mut rng = Rng::new(crate::rng::mix(seed));
         Self {
-            cores: 1 + rng.below(u64::from(CORES_MAX)) as u16,
+            cores: 1 + rng.below(4) as u16,
             mail_delay_most: Nanos([0, 1_000, 20_000, 1_000_000][rng.index(4)]),
             late_percent: [0, 0, 10, 50][rng.index(4)],
             ..Self::new(seed)
@@ -187,6 +187,12 @@ impl<M: Send + 'static> World<M> {
     /// The next number of the world's total order, as [`SimEnv::sequence`].
     pub fn sequence(&self) -> u64 {
         self.kernel.timeline.sequence()
+    }
+
+    /// A core stands still from now on, or goes on: its tasks are not run, and learn of nothing.
+    /// What it asked of drives goes on, and so does the clock.
+    pub fn halt(&self, core: CoreId, is_halted: bool) {
+        self.kernel.executor.halt(core, is_halted);
     }
 
     /// A line for each task that is not finished.

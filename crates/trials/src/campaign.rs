@@ -7,7 +7,7 @@
 
 use crate::course::{self, Found, Sum};
 use crate::failure::{Failure, Oracle};
-use crate::scenario::{Cuts, Scenario};
+use crate::scenario::{Cuts, End, Scenario};
 use crate::tally::{LOOKS, Tally};
 use crate::trial;
 use crate::trouble::{self, Kind};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 55] = [
+pub const KINDS: [&str; 56] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -75,6 +75,7 @@ pub const KINDS: [&str; 55] = [
     "port: reset, then late execution",
     "port: other access",
     "shelf: without power",
+    "taken over",
 ];
 
 /// How far a campaign goes.
@@ -94,6 +95,8 @@ pub struct Extent {
 
 /// What `--trouble` calls drives behind a shelf.
 pub const SHELF: &str = "shelf";
+/// What it calls an array that another server takes over.
+pub const TAKEN: &str = "taken";
 
 /// What seeds may be chosen by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,18 +105,25 @@ pub enum Only {
     Trouble(Kind),
     /// Drives behind a shelf.
     Shelf,
+    /// A server that stands still while another takes over.
+    Taken,
 }
 
 impl Only {
     /// What is called so.
     pub fn named(name: &str) -> Option<Self> {
-        if name == SHELF { Some(Self::Shelf) } else { trouble::named(name).map(Self::Trouble) }
+        match name {
+            SHELF => Some(Self::Shelf),
+            TAKEN => Some(Self::Taken),
+            name => trouble::named(name).map(Self::Trouble),
+        }
     }
 
     fn has(self, scenario: &Scenario) -> bool {
         match self {
             Self::Trouble(kind) => scenario.trouble == Some(kind),
             Self::Shelf => scenario.shelf.is_some(),
+            Self::Taken => scenario.sessions.iter().any(|session| session.end == End::Halt),
         }
     }
 }

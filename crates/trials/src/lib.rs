@@ -38,6 +38,7 @@ pub mod failure;
 pub mod fleet;
 pub mod forgotten;
 pub mod gap;
+pub mod halt;
 pub mod lists;
 pub mod losses;
 pub mod machine;

@@ -5,7 +5,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use engine::mail::Mail;
-use io::{Buf, BufMut, Drive, DriveInfo, Env, Priority};
+use io::{Buf, BufMut, Drive, DriveInfo, Env, Priority, Reached};
 use nvme_host::RemoteDrive;
 use sim::{SharedSimDrive, SimDrive, SimEnv};
 use std::rc::Rc;
@@ -39,7 +39,8 @@ impl Env for Machine {
     }
 
     fn cores(&self) -> u16 {
-        self.own.cores()
+        // The last one is the shelf's.
+        self.own.cores() - u16::from(self.shelf.is_some())
     }
 
     fn now(&self) -> Nanos {
@@ -74,8 +75,8 @@ impl Env for Machine {
         self.own.random()
     }
 
-    fn wall_seconds(&self) -> u64 {
-        self.own.wall_seconds()
+    fn wall_millis(&self) -> u64 {
+        self.own.wall_millis()
     }
 }
 
@@ -157,5 +158,34 @@ impl Drive for Attached {
             Self::Own(drive) => Ticket::Own(drive.discard(offset, bytes)),
             Self::Behind(drive) => Ticket::Behind(drive.discard(offset, bytes)),
         }
+    }
+
+    fn reached(&self) -> Option<&dyn Reached> {
+        match self {
+            Self::Own(drive) => drive.reached(),
+            Self::Behind(drive) => drive.reached(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rig::Rig;
+    use sim::{DriveConfig, WorldConfig};
+
+    #[test]
+    fn a_drive_behind_a_shelf_tells_how_it_is_reached() {
+        let shared = SharedSimDrive::new(DriveConfig::new(18 << 20, 1));
+        let config = WorldConfig::new(1).with_cores(2);
+        let rig = Rig::behind(config, core::slice::from_ref(&shared), (true, 1));
+        let Ok(rig) = rig else { panic!("it is not connected") };
+        for core in 0..2 {
+            let drive = rig.env(CoreId(core)).bind(&shared);
+            let reached = drive.reached().expect("others may reach it");
+            assert_eq!(reached.controllers().len(), 2);
+        }
+        let own = Attached::Own(rig.world.env(CoreId(0)).bind(&shared));
+        assert!(own.reached().is_none());
     }
 }

@@ -33,7 +33,7 @@ pub use hunting::command;
 #[cfg(feature = "mutants")]
 mod hunting {
     use super::{ExitCode, Hunt};
-    use crate::campaign::SHELF;
+    use crate::campaign::{SHELF, TAKEN};
     use crate::trouble::KINDS;
     use engine::mutants::Mutant;
     use std::process::{Command, Output};
@@ -74,6 +74,9 @@ mod hunting {
     fn trouble(bug: Bug) -> Option<&'static str> {
         use crate::trouble::Kind;
         let Bug::Engine(mutant) = bug else { return Some(SHELF) };
+        if matches!(mutant, Mutant::OwnerUnread | Mutant::TakeOverEarly) {
+            return Some(TAKEN);
+        }
         let kind = match mutant {
             Mutant::QuarantineOff | Mutant::TimeoutIsDone | Mutant::DeadlineOff => Kind::Hung,
             Mutant::MissedForgotten | Mutant::CatchUpSince | Mutant::CatchUpClean => Kind::Away,

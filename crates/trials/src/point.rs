@@ -44,7 +44,12 @@ pub const DEPTH: usize = 3;
 const SUBSETS: usize = 8;
 
 /// Degraded starts are wanted, loss is not accepted.
-pub const OPTIONS: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+pub const OPTIONS: StartOptions = StartOptions {
+    start_degraded: true,
+    accept_loss: false,
+    take_over: true,
+    others_are_off: true,
+};
 
 /// What crash points of one seed share.
 pub struct Context {
@@ -69,6 +74,8 @@ pub struct Context {
     pub aim: Aim,
     /// No crash within a recovery; each point is recovered twice.
     pub plain: bool,
+    /// Servers share the array, and say on the drives which of them has it.
+    pub shared: bool,
     /// The drives as pictures before had them, the oldest first.
     pub past: Vec<Vec<SharedSimDrive>>,
 }
@@ -652,12 +659,14 @@ fn subsets(decoded: &Decoded<'_, Picked>, rng: &mut Rng) -> Vec<u64> {
     sets
 }
 
-/// Pages of an image that belong to nobody, and those of areas that may have been erased.
-fn nobodys(bytes: u64, record: &Record) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+/// Pages of an image that belong to nobody, and those of areas that may have been erased. A shared
+/// array has owner pages.
+fn nobodys(bytes: u64, record: &Record, shared: bool) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let (_, tail) = record::places(bytes);
     let slots = 2 * 262_144;
+    let owner = if shared { PAGE as u64 } else { 0 };
     // What lies behind the tail area is erased with it.
-    let erasable = vec![slots..MIB, tail + slots..bytes];
+    let erasable = vec![slots + owner..MIB, tail + slots..bytes];
     let behind_data = record.data_offset + record.data_bytes..tail;
     let areas = record.areas;
     // Of a group's drive; more pages are there where a drive is in several groups.
@@ -675,7 +684,7 @@ fn untouched(context: &mut Context, record: &Record, drives: &[SharedSimDrive]) 
     let pages = |r: Range<u64>| r.start as usize / PAGE..(r.end as usize).div_ceil(PAGE);
     for (number, (drive, base)) in drives.iter().zip(&context.base).enumerate() {
         let image = drive.image();
-        let (nobodys, erasable) = nobodys(image.bytes() as u64, record);
+        let (nobodys, erasable) = nobodys(image.bytes() as u64, record, context.shared);
         let looked = nobodys.iter().cloned().map(pages).map(|r| r.len() as u64).sum();
         context.tally.look("metadata: pages that are nobody's", looked);
         let same = |page: usize| image.same_page(base.image(), page);

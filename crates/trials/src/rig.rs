@@ -8,14 +8,14 @@ use engine::core::{Core, Settings};
 use engine::limits::DRIVE_DEADLINE;
 use engine::mail::Mail;
 use engine::manage::command::{
-    ArrayStatus, DriveRef, ManageError, Reply, Request, StartOptions, VolumeStatus,
+    ArrayStatus, DriveRef, Identity, ManageError, Reply, Request, StartOptions, VolumeStatus,
 };
 use engine::volume::Volume;
 use io::Env;
 use sim::{SharedSimDrive, Step, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use units::{CoreId, Nanos};
+use units::{CoreId, Nanos, Uuid};
 
 /// The longest that anything may take once faults have stopped.
 pub const BOUND: Nanos = Nanos::from_millis(60_000);
@@ -56,7 +56,11 @@ pub struct Rig {
     pub aided: Rc<Jobs>,
     /// What its drives are behind, if they are.
     pub shelf: Option<Rc<Shelf>>,
+    host: u8,
 }
+
+/// How often an owner says that it lives.
+pub const HEARTBEAT: Nanos = Nanos::from_millis(400);
 
 /// The name of every array of the trials.
 pub const ARRAY: &str = "a";
@@ -65,6 +69,16 @@ pub const ARRAY: &str = "a";
 pub fn reference(drive: &SharedSimDrive, number: usize) -> DriveRef<SharedSimDrive> {
     let (path, serial) = (format!("/dev/drive{number}"), format!("SERIAL{number}"));
     DriveRef { shared: drive.clone(), path, serial, is_file: true }
+}
+
+/// Whether a record of a drive may say that it is of a shared array, by the flags of those at its
+/// begin.
+fn says_shared(drive: &SharedSimDrive) -> bool {
+    let flags = |at: u64| {
+        let header = drive.peek(at, 4096);
+        header.starts_with(&format::MAGIC) && header[24] & 8 != 0
+    };
+    flags(0) || flags(format::SLOT_BYTES)
 }
 
 /// Drives as the engine is given them, in their order.
@@ -81,7 +95,12 @@ impl Drop for Rig {
 impl Rig {
     /// Switches a machine on.
     pub fn new(config: WorldConfig) -> Self {
-        Self::with(World::new(config), None)
+        Self::of(config, 1)
+    }
+
+    /// The same, as the host of that number.
+    pub fn of(config: WorldConfig, host: u8) -> Self {
+        Self::with(World::new(config), None, host)
     }
 
     /// Switches a machine on that has these drives behind a shelf, and connects them. Whether
@@ -89,24 +108,54 @@ impl Rig {
     ///
     /// # Errors
     /// `Stall` if they are never connected.
-    pub fn behind(config: WorldConfig, drives: &[SharedSimDrive], resets: bool) -> Outcome<Self> {
-        let world = World::new(config);
+    pub fn behind(
+        config: WorldConfig,
+        drives: &[SharedSimDrive],
+        (resets, host): (bool, u8),
+    ) -> Outcome<Self> {
+        let world = World::new(WorldConfig { cores: config.cores + 1, ..config });
         let shelf = Shelf::new(&world, drives, resets);
-        let rig = Self::with(world, Some(shelf.clone()));
+        let rig = Self::with(world, Some(shelf.clone()), host);
         rig.run(&mut Blind, BOUND, "to connect a shelf", || shelf.is_connected())?;
         shelf.opens();
         Ok(rig)
     }
 
-    fn with(world: World<Message>, shelf: Option<Rc<Shelf>>) -> Self {
+    fn with(world: World<Message>, shelf: Option<Rc<Shelf>>, host: u8) -> Self {
         let aided = Rc::<Jobs>::default();
         let start = |env| {
             let env = Machine::new(env, shelf.as_ref());
             let accelerator = aid::of(&env, world.seed(), &aided);
             Core::start_with(env, SETTINGS, accelerator)
         };
-        let cores = world.envs().into_iter().map(start).collect();
-        Self { world, cores, aided, shelf }
+        let count = world.envs().len() - usize::from(shelf.is_some());
+        let cores = world.envs().into_iter().take(count).map(start).collect();
+        Self { world, cores, aided, shelf, host }
+    }
+
+    /// Says who this server is, before it has a shared array: the host of its number, and a boot of
+    /// its own.
+    ///
+    /// # Errors
+    /// `Stall`.
+    pub fn identify(&self, watch: &mut dyn Watch) -> Outcome<()> {
+        let host = self.host;
+        let mut boot = [0; 16];
+        boot[..8].copy_from_slice(&self.world.seed().to_le_bytes());
+        let identity = Identity {
+            host: Uuid::from_random([host; 16]),
+            boot: Uuid::from_random(boot),
+            name: format!("host-{host}"),
+            heartbeat: HEARTBEAT,
+        };
+        self.ask(watch, "an identity", |reply| Request::Identify(identity, reply)).map(drop)
+    }
+
+    /// The server stands still, as a whole, or goes on. The shelf does not.
+    pub fn halt(&self, is_halted: bool) {
+        for core in 0..self.cores.len() {
+            self.world.halt(CoreId(core as u16), is_halted);
+        }
     }
 
     /// A core.
@@ -119,7 +168,7 @@ impl Rig {
         let world = World::new(config);
         let start = |env| Core::start_with(Machine::new(env, None), Settings::default(), None);
         let cores = world.envs().into_iter().map(start).collect();
-        Self { world, cores, aided: Rc::default(), shelf: None }
+        Self { world, cores, aided: Rc::default(), shelf: None, host: 1 }
     }
 
     /// Ends the machine: by a cut of its power, or only the process.
@@ -214,6 +263,9 @@ impl Rig {
         drives: Vec<DriveRef<SharedSimDrive>>,
         options: StartOptions,
     ) -> Outcome<Result<ArrayStatus, ManageError>> {
+        if self.shelf.is_some() || drives.iter().any(|own| says_shared(&own.shared)) {
+            self.identify(watch)?;
+        }
         let started =
             self.ask(watch, "a start", |r| Request::Assemble(None, drives, options, r))?;
         Ok(started.map(|mut arrays| arrays.remove(0)))

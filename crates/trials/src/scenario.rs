@@ -133,6 +133,9 @@ pub enum End {
     Cut,
     /// The process ends; drives keep their caches.
     Kill,
+    /// The server stands still. Another takes the array over, and then the first goes on. Only of a
+    /// shared array.
+    Halt,
 }
 
 /// From one start of the array to its end.
@@ -190,6 +193,8 @@ pub struct Scenario {
     pub trouble: Option<Kind>,
     /// Its drives are behind a shelf; whether controllers of that can end each other.
     pub shelf: Option<bool>,
+    /// Servers say on the drives which of them has the array.
+    pub shared: bool,
 }
 
 /// What is left out or made smaller of a scenario.
@@ -231,6 +236,8 @@ impl fmt::Display for Cuts {
 
 /// One in so many trials has its drives behind a shelf, if it may.
 const SHELVES: u64 = 4;
+/// One in so many of the others has a shared array.
+const SHARED: u64 = 8;
 /// Drives of such a trial, at most.
 const SHELF_MOST: usize = 16;
 
@@ -239,7 +246,8 @@ const CORES_MOST: u16 = 4;
 
 /// What people ask for who make the array of a trial.
 pub fn new_array(level: Level, strip_bytes: u32) -> NewArray {
-    NewArray { name: ARRAY.into(), level, strip_bytes, block_bytes: None }
+    let (name, block_bytes) = (ARRAY.into(), None);
+    NewArray { shared: false, name, level, strip_bytes, block_bytes }
 }
 
 /// Where the data area of drives of so many bytes begins, and how many it has; none of drives that
@@ -389,6 +397,7 @@ impl Scenario {
         garble(&mut scenario);
         trouble::add(&mut scenario);
         behind_a_shelf(&mut scenario);
+        share(&mut scenario);
         scenario
     }
 
@@ -450,6 +459,7 @@ impl Scenario {
             pictures,
             trouble: None,
             shelf: None,
+            shared: false,
         }
     }
 
@@ -653,6 +663,28 @@ fn behind_a_shelf(scenario: &mut Scenario) {
     }
 }
 
+/// Has servers share some arrays, and one stand still while another takes over. Drawn from a
+/// generator of its own.
+fn share(scenario: &mut Scenario) {
+    let mut rng = Rng::new(scenario.seed ^ 0x0073_6861_7265);
+    // What is late, or runs for long, is so though its server is taken for dead.
+    let is_late = |step: &Step| {
+        let What::Drive(fault, _) = step.what else { return false };
+        matches!(fault, Fault::Hung(_) | Fault::Held(_) | Fault::Hang | Fault::Slow)
+    };
+    let mut steps = scenario.sessions.iter().flat_map(|session| &session.steps);
+    let is_one = scenario.shelf.is_some() || rng.below(SHARED) == 0;
+    if !is_one || scenario.trouble.is_some_and(|kind| kind != Kind::Rows) || steps.any(is_late) {
+        return;
+    }
+    scenario.shared = true;
+    let count = scenario.sessions.len();
+    if count > 1 && rng.chance(70) {
+        let at = rng.index(count - 1);
+        scenario.sessions[at].end = End::Halt;
+    }
+}
+
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { level, width, strip, volume, victims, .. } = self;
@@ -667,6 +699,9 @@ impl fmt::Display for Scenario {
         if let Some(resets) = self.shelf {
             let fences = if resets { "resets" } else { "time" };
             writeln!(f, "drives behind a shelf; fences end by {fences}")?;
+        }
+        if self.shared {
+            writeln!(f, "a shared array")?;
         }
         for (i, session) in self.sessions.iter().enumerate() {
             let Session { world, lanes, steps, end, .. } = session;

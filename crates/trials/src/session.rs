@@ -6,12 +6,11 @@
 //! Errors of hosts' requests are right only where the level has no redundancy left for what
 //! befell the drives: then they are counted, and the blocks may be old or new.
 
-use crate::camera::Camera;
 use crate::decoder::record::{self, State};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::machine::Machine;
-use crate::rig::{ARRAY, Answer, BOUND, Rig, reference};
+use crate::rig::{ARRAY, Answer, BOUND, Rig, Watch, reference};
 use crate::scenario::{Admin, Fault, Host, Scenario, Session, Step, What, shape};
 use crate::shelf::{Shelf, Trouble};
 use crate::tally::{Cause, Tally};
@@ -150,7 +149,7 @@ impl Floor {
         self: &Rc<Self>,
         rig: &Rig,
         status: &ArrayStatus,
-        camera: &mut Camera,
+        watch: &mut dyn Watch,
         tally: &mut Tally,
     ) -> Outcome<Vec<usize>> {
         for volume in &status.volumes {
@@ -172,7 +171,7 @@ impl Floor {
             _ => 0,
         });
         let bound = BOUND.after(Nanos::from_millis(waits.sum::<u64>() * 1000));
-        let outcome = rig.run(camera, bound, "the work of hosts", || {
+        let outcome = rig.run(watch, bound, "the work of hosts", || {
             self.ask_for(rig);
             self.hear(rig, status);
             // What is late by then comes before the end.
@@ -188,6 +187,13 @@ impl Floor {
             Some(failure) => Err(failure),
             None => Ok(self.seats.borrow().clone()),
         }
+    }
+
+    /// The volumes as each core sees them, by what the versions know them as.
+    pub fn volumes(&self) -> Vec<(usize, Vec<Volume<Machine>>)> {
+        let (open, versions) = (self.open.borrow(), self.versions.borrow());
+        let known = |(name, cores): &(String, Vec<_>)| Some((versions.named(name)?, cores.clone()));
+        open.iter().filter_map(known).collect()
     }
 
     async fn walk(self: &Rc<Self>, env: &Machine) {

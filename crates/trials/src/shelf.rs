@@ -1,8 +1,8 @@
 //! The drives of a trial behind a shelf: the product's own initiator and target, over a simulated
 //! network, by two ports.
 //!
-//! The server and the shelf are one world: its power is both's. Each drive is a namespace of one
-//! subsystem, in an access group of its own.
+//! The server and the shelf are one world, whose power is both's; the shelf has the last core of
+//! it. Each drive is a namespace of one subsystem, in an access group of its own.
 //!
 //! | a port is | becomes | when                                                                 |
 //! |-----------|---------|----------------------------------------------------------------------|
@@ -191,7 +191,9 @@ impl Shelf {
     /// Has these drives behind a shelf, and connects the cores of a world to it. Whether
     /// controllers can end each other; else fences end by time.
     pub fn new(world: &World<Message>, drives: &[SharedSimDrive], resets: bool) -> Rc<Self> {
-        let env = world.env(CoreId(0));
+        let all = world.envs();
+        let (target_env, cores) = all.split_last().expect("it has cores");
+        let env = target_env.clone();
         let product = Product { model: "Shelf".into(), version: "1".into(), quiesce_ms: 0, resets };
         let target = Target::new(product);
         for port in PORTS {
@@ -210,7 +212,6 @@ impl Shelf {
             piece_most: [0, 64 << 10, 1 << 10][rng.index(3)],
             ..Weather::default()
         };
-        let cores = world.envs();
         let settings = Settings {
             io_queues: cores.len() as u16,
             entries: 32,
@@ -223,17 +224,19 @@ impl Shelf {
         let cables = Rc::<[Cable; 2]>::default();
         let net = |env: &SimEnv<Message>| Net {
             env: env.clone(),
-            target: world.env(CoreId(0)),
+            target: target_env.clone(),
             server: server.clone(),
             cables: cables.clone(),
             weather,
         };
         let carry = |core: &SimEnv<Message>| carry(core, &net(core), &subsystem, core.core().0 + 1);
         let requests = cores.iter().map(carry).collect();
-        env.spawn(Priority::First, oversee(env.clone(), subsystem.clone()));
+        let first = &cores[0];
+        first.spawn(Priority::First, oversee(first.clone(), subsystem.clone()));
         for port in 0..PORTS.len() {
             let (path, _) = subsystem.add(address(port)).expect("there is room");
-            env.spawn(Priority::First, keep(env.clone(), net(&env), subsystem.clone(), path));
+            let keep = keep(first.clone(), net(first), subsystem.clone(), path);
+            first.spawn(Priority::First, keep);
         }
         let drives = drives.to_vec();
         let shelf = Self {
@@ -273,7 +276,8 @@ impl Shelf {
         let namespace = number.expect("a drive of the trial") as u32 + 1;
         let is = self.subsystem.namespace(namespace).expect("its paths were live");
         let requests = self.requests[core.index()].clone();
-        RemoteDrive::new(requests, namespace, is.info, is.can).behind(self.opened.get())
+        let drive = RemoteDrive::new(requests, namespace, is.info, is.can);
+        drive.behind(self.opened.get()).of(self.subsystem.clone())
     }
 
     /// How much longer a request may take that began then.

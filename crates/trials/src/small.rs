@@ -491,6 +491,7 @@ fn context(drives: &[SharedSimDrive]) -> Context {
         areas: Areas::default(),
         aim: Aim::Anywhere,
         plain: true,
+        shared: false,
         past: Vec::new(),
     }
 }

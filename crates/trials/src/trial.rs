@@ -5,6 +5,7 @@ use crate::camera::{Camera, Picture};
 use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::{Areas, Picked, count_fired, pick};
+use crate::halt::{Beside, Halted};
 use crate::lists;
 use crate::owed::Owed;
 use crate::point::{self, Aim, Context};
@@ -14,7 +15,7 @@ use crate::session::Floor;
 use crate::tally::Tally;
 use crate::trouble::Kind;
 use crate::versions::Versions;
-use engine::manage::command::Request;
+use engine::manage::command::{NewArray, Request};
 use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,9 @@ use units::{MIB, Nanos};
 /// Between two looks at what in-flight pages say at rest, and after which they say nothing.
 const STEP: Nanos = Nanos::from_millis(500);
 const STILL_BY: Nanos = Nanos::from_millis(30_000);
+
+/// A server that stood still goes on within this, once another has the array.
+const WAKES_BY: Nanos = Nanos::from_millis(1_500);
 
 /// A trial under way.
 struct Trial<'a> {
@@ -37,6 +41,10 @@ struct Trial<'a> {
     /// What the array may owe by its starts so far.
     owed: Owed,
     taken: usize,
+    /// The server that has the array next.
+    host: u8,
+    /// The one that had it, and stands still.
+    halted: Option<Halted>,
     context: Context,
 }
 
@@ -69,6 +77,7 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
             _ => Aim::Anywhere,
         },
         plain: false,
+        shared: scenario.shared || scenario.shelf.is_some(),
         past: Vec::new(),
     };
     let mut trial = Trial {
@@ -81,6 +90,8 @@ pub fn run(scenario: &Scenario, cuts: &Cuts, tally: &mut Tally) -> Outcome<()> {
         pictures: Vec::new(),
         owed: Owed::default(),
         taken: 0,
+        host: 1,
+        halted: None,
         context,
     };
     let outcome = trial.all();
@@ -107,7 +118,11 @@ impl Trial<'_> {
         let (cores, mail_delay_most) = (scenario.made_on, Nanos(0));
         let config = WorldConfig { cores, mail_delay_most, ..WorldConfig::new(self.rng.bits()) };
         let rig = Rig::new(config);
-        let new = new_array(scenario.level, scenario.strip);
+        let shared = scenario.shared && scenario.shelf.is_none();
+        let new = NewArray { shared, ..new_array(scenario.level, scenario.strip) };
+        if shared {
+            rig.identify(&mut Blind)?;
+        }
         let list = references_in_order(&self.drives[..scenario.width]);
         let made = rig.ask(&mut Blind, "a creation", |r| Request::Create(new, list, r))?;
         made.map_err(|error| Failure::new(Oracle::Start, format!("not made: {error}")))?;
@@ -144,8 +159,8 @@ impl Trial<'_> {
         let session = &self.scenario.sessions[number];
         self.drives.iter().for_each(SharedSimDrive::calm);
         let rig = match self.scenario.shelf {
-            Some(resets) => Rig::behind(session.world.clone(), &self.drives, resets)?,
-            None => Rig::new(session.world.clone()),
+            Some(resets) => Rig::behind(session.world.clone(), &self.drives, (resets, self.host))?,
+            None => Rig::of(session.world.clone(), self.host),
         };
         let found = pick(&self.drives);
         let before = Before::of(&found, self.owed);
@@ -161,11 +176,16 @@ impl Trial<'_> {
         }
         camera.owed = self.owed;
         let with = (&mut self.rng, &mut self.context.tally);
-        let started = start(&rig, &mut camera, (&self.drives, &before), with);
+        let mut beside = Beside { other: &mut camera, halted: &mut self.halted };
+        let started = start(&rig, &mut beside, (&self.drives, &before), with);
         let Some(status) = started? else {
             self.context.tally.refused += 1;
             return Ok(false);
         };
+        if let Some(halted) = &mut self.halted {
+            halted.wakes(rig.world.now(), Nanos(self.rng.below(WAKES_BY.0)));
+            self.context.tally.fault("taken over", 1);
+        }
         if self.rng.coin() {
             lists::resume(&rig, &mut camera, &status)?;
         }
@@ -173,17 +193,25 @@ impl Trial<'_> {
         let drives = (&self.drives[..], rig.shelf.as_ref());
         let floor = Floor::new(self.scenario, session, &self.versions, drives, &self.seats, owing);
         *floor.lost.borrow_mut() = lost;
-        self.seats = floor.run(&rig, &status, &mut camera, &mut self.context.tally)?;
+        let mut beside = Beside { other: &mut camera, halted: &mut self.halted };
+        self.seats = floor.run(&rig, &status, &mut beside, &mut self.context.tally)?;
+        if let Some(halted) = self.halted.take() {
+            halted.end();
+        }
         if number + 1 == self.scenario.sessions.len() {
             self.rest(&rig)?;
         }
-        self.end(&rig, &mut camera, session.end)?;
+        if session.end != End::Halt {
+            self.end(&rig, &mut camera, session.end)?;
+        }
         count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
         self.context.tally.traced(rig.world.trace_hash());
         self.context.tally.fault("parity by an accelerator", rig.aided.done.get());
         self.context.tally.fault("a job left undone", rig.aided.undone.get());
         let border = rig.world.boundaries();
-        drop(rig);
+        if session.end == End::Halt {
+            self.halt(rig, &floor);
+        }
         // The end itself: after a clean stop no resync covers up what is wrong.
         let mut versions = self.versions.borrow().clone();
         if !self.clean() {
@@ -242,12 +270,21 @@ impl Trial<'_> {
                 rig.world.crash();
                 self.versions.borrow_mut().crashed();
             }
-            End::Kill => {
+            End::Kill | End::Halt => {
                 rig.world.kill();
                 self.versions.borrow_mut().crashed();
             }
         }
         Ok(())
+    }
+
+    /// The server stands still, and another one comes next.
+    fn halt(&mut self, rig: Rig, floor: &Floor) {
+        let (volumes, unit) = (floor.volumes(), self.scenario.unit);
+        let halted = Halted::new(rig, &volumes, &self.versions, unit, &mut self.rng);
+        self.halted = Some(halted);
+        self.host = 3 - self.host;
+        self.versions.borrow_mut().crashed();
     }
 
     fn keep(&mut self, camera: Camera) {

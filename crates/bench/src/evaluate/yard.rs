@@ -93,6 +93,7 @@ impl<'a> Yard<'a> {
     fn build(&mut self) -> Result<(), BenchError> {
         let options = self.options;
         let new = NewArray {
+            shared: false,
             name: NAME.to_owned(),
             level: options.level,
             strip_bytes: options.strip,

@@ -1,5 +1,6 @@
-//! The table `[fabrics]`: who this host is to drives behind NVMe over Fabrics, and how its paths to
-//! them are used. Keys have nvme-cli's names, where it has such.
+//! The table `[fabrics]`: who this host is to drives behind NVMe over Fabrics and to other servers
+//! that reach the same drives, and how its paths are used. Keys have nvme-cli's names, where it has
+//! such.
 
 use super::spans::{Found, Value, kind, table, text, within, wrong};
 use ::nvme::nqn::Nqn;
@@ -13,6 +14,8 @@ const DELAY: (u16, u16) = (1, 300);
 const FAIL: (u16, u16) = (1, 3_600);
 const LOSS: (u16, u16) = (1, u16::MAX);
 const ENTRIES: (u16, u16) = (16, 1024);
+/// The least and the most milliseconds between two heartbeats.
+const HEARTBEAT: (u16, u16) = (100, 60_000);
 
 /// What the table says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +26,8 @@ pub struct Fabrics {
     pub hostid: Option<Uuid>,
     /// I/O queues of an association, if it says how many.
     pub nr_io_queues: Option<u16>,
+    /// How often this host says on the drives of its shared arrays that it lives.
+    pub heartbeat: Nanos,
     /// How paths are used. The number of queues follows from that of cores.
     pub settings: Settings,
 }
@@ -34,7 +39,8 @@ const fn seconds(count: u16) -> Nanos {
 impl Default for Fabrics {
     fn default() -> Self {
         let settings = Settings::default();
-        Self { hostnqn: None, hostid: None, nr_io_queues: None, settings }
+        let heartbeat = Nanos::from_millis(1_000);
+        Self { hostnqn: None, hostid: None, nr_io_queues: None, heartbeat, settings }
     }
 }
 
@@ -44,7 +50,6 @@ pub(super) fn read(value: &Value<'_>, cores: u16, found: &mut Found) -> Fabrics 
     let Some(table) = table("fabrics", value, found) else { return own };
     for (key, value) in table {
         let name = key.get_ref().as_ref();
-        let at = value.span().start;
         let mut time = |range, into: &mut Nanos| {
             if let Some(count) = within(name, value, range, found) {
                 *into = seconds(count);
@@ -62,30 +67,20 @@ pub(super) fn read(value: &Value<'_>, cores: u16, found: &mut Found) -> Fabrics 
                 // One for each core, and one for what waits.
                 own.nr_io_queues = within(name, value, (1 + cores, u16::MAX), found);
             }
+            "heartbeat_ms" => {
+                if let Some(count) = within(name, value, HEARTBEAT, found) {
+                    own.heartbeat = Nanos::from_millis(count.into());
+                }
+            }
             "caches_stay" => own.settings.caches_stay = on_or_off(name, value, found),
             "hdr_digest" => own.settings.digests.header = on_or_off(name, value, found),
             "data_digest" => own.settings.digests.data = on_or_off(name, value, found),
-            "hostnqn" => {
-                if let Some(text) = text(name, value, found) {
-                    match Nqn::new(&text) {
-                        Ok(nqn) => own.hostnqn = Some(nqn),
-                        Err(why) => wrong(found, at, format!("{name}: {text}: {why}")),
-                    }
-                }
-            }
-            "hostid" => {
-                if let Some(text) = text(name, value, found) {
-                    own.hostid = text.parse().ok();
-                    if own.hostid.is_none() {
-                        wrong(found, at, format!("{name} must be a UUID, not {text}"));
-                    }
-                }
-            }
+            "hostnqn" | "hostid" => host(&mut own, name, value, found),
             _ => {
                 let what = format!(
                     "fabrics has no key {name}: hostnqn, hostid, nr_io_queues, queue_size, \
                      hdr_digest, data_digest, keep_alive_tmo, reconnect_delay, fast_io_fail_tmo, \
-                     ctrl_loss_tmo, caches_stay"
+                     ctrl_loss_tmo, caches_stay, heartbeat_ms"
                 );
                 wrong(found, key.span().start, what);
             }
@@ -100,6 +95,22 @@ pub(super) fn read(value: &Value<'_>, cores: u16, found: &mut Found) -> Fabrics 
         wrong(found, value.span().start, what);
     }
     own
+}
+
+/// Reads one of the two names of the host.
+fn host(own: &mut Fabrics, name: &str, value: &Value<'_>, found: &mut Found) {
+    let at = value.span().start;
+    let Some(text) = text(name, value, found) else { return };
+    match (name, Nqn::new(&text)) {
+        ("hostid", _) => {
+            own.hostid = text.parse().ok();
+            if own.hostid.is_none() {
+                wrong(found, at, format!("{name} must be a UUID, not {text}"));
+            }
+        }
+        (_, Ok(nqn)) => own.hostnqn = Some(nqn),
+        (_, Err(why)) => wrong(found, at, format!("{name}: {text}: {why}")),
+    }
 }
 
 fn on_or_off(key: &str, value: &Value<'_>, found: &mut Found) -> bool {

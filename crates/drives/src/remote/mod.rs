@@ -464,7 +464,7 @@ impl Remote {
     pub(crate) fn bind(&self) -> RemoteDrive {
         let requests = self::core::requests(self.fabric, &self.subsystem);
         let drive = RemoteDrive::new(requests, self.namespace, self.is.info.clone(), self.is.can);
-        drive.behind(self.lapse)
+        drive.behind(self.lapse).of(self.subsystem.clone())
     }
 
     /// Has the fabric's core do something with its drive, and waits for that.

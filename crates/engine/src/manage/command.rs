@@ -7,14 +7,15 @@
 use crate::array::message::ArrayId;
 pub use crate::array::message::Repair;
 use core::fmt;
-use format::{AssembleError, ExportAddress, FormatError, LastScrub, LostReason};
+use format::{AssembleError, AssembleOptions, ExportAddress, FormatError, LastScrub, LostReason};
 use io::DriveError;
 use layout::{LayoutError, Level};
 use std::sync::Arc;
-use units::{GroupNo, Slot, Uuid, format_size};
+use units::{GroupNo, Nanos, Slot, Uuid, format_size};
 
 pub use super::errors::ErrorCounts;
 use super::feed::Feed;
+use crate::watch::Lease;
 
 /// Takes the answer to a request.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, ManageError>) + Send>;
@@ -43,6 +44,21 @@ pub struct NewArray {
     pub strip_bytes: u32,
     /// Block size in bytes; `None`: the largest of its drives'.
     pub block_bytes: Option<u32>,
+    /// Other servers may reach its drives. So they may those behind a fabric, whatever this says.
+    pub shared: bool,
+}
+
+/// Who has shared arrays on this server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The host: the same from start to start, and no other's.
+    pub host: Uuid,
+    /// Another one with each start of the machine.
+    pub boot: Uuid,
+    /// What people call it.
+    pub name: String,
+    /// How often it says that it lives.
+    pub heartbeat: Nanos,
 }
 
 /// A size that a volume is to have.
@@ -111,6 +127,22 @@ pub struct StartOptions {
     /// batches of the journal are gone: what they may have said is listed as lost. Or though the
     /// newest records of drives are, without redundancy: what only they said is forgotten.
     pub accept_loss: bool,
+    /// Take a shared array that another server had, once that shows no sign of life any more.
+    pub take_over: bool,
+    /// A person says that no other server runs that reaches the drives.
+    pub others_are_off: bool,
+}
+
+impl StartOptions {
+    /// No farther than it starts by itself.
+    pub const NONE: Self =
+        Self { start_degraded: false, accept_loss: false, take_over: false, others_are_off: false };
+
+    /// What an assembly needs of them.
+    pub(crate) const fn assemble(self) -> AssembleOptions {
+        let Self { start_degraded, accept_loss, .. } = self;
+        AssembleOptions { start_degraded, accept_loss }
+    }
 }
 
 /// A request. Arrays are named as people name them, or by their identities.
@@ -149,6 +181,8 @@ pub enum Request<S> {
     ExportCreate(String, WhichVolume, ExportAddress, Reply<ExportStatus>),
     /// Forget an export (array, number).
     ExportDelete(String, u32, Reply<()>),
+    /// Say who has shared arrays here, before there is one.
+    Identify(Identity, Reply<()>),
     /// Tell of all arrays, and from now on in this feed of what changes.
     Feed(Arc<Feed<Change>>, Reply<Vec<ArrayStatus>>),
     /// Tell of all arrays.
@@ -376,6 +410,26 @@ pub struct RegionMapStatus {
     pub parts: Vec<RegionPart>,
 }
 
+/// Who has a shared array, which is this server.
+#[derive(Clone, Debug)]
+pub struct OwnerStatus {
+    /// It.
+    pub identity: Arc<Identity>,
+    /// Whether its drives may be changed.
+    pub lease: Arc<Lease>,
+    /// They may not at this time.
+    pub is_held: bool,
+    /// Another server has taken the array over: what people call that.
+    pub taken_by: Option<String>,
+}
+
+impl PartialEq for OwnerStatus {
+    fn eq(&self, other: &Self) -> bool {
+        let told = |own: &Self| (own.is_held, own.taken_by.clone());
+        Arc::ptr_eq(&self.lease, &other.lease) && told(self) == told(other)
+    }
+}
+
 /// Everything about one array.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayStatus {
@@ -425,6 +479,8 @@ pub struct ArrayStatus {
     pub volumes: Vec<VolumeStatus>,
     /// The exports.
     pub exports: Vec<ExportStatus>,
+    /// Who has it, if it is shared.
+    pub owner: Option<OwnerStatus>,
 }
 
 /// A piece of news.
@@ -570,6 +626,36 @@ pub enum ManageError {
     /// Requests to the drive never ended.
     #[error("{0} has not answered earlier requests: the drive may still carry them out")]
     Quarantined(String),
+    /// The array is shared, and nobody said who this server is.
+    #[error("array \"{0}\" is shared between servers, and this one has no host id")]
+    NoIdentity(String),
+    /// Another server has the array.
+    #[error(
+        "array \"{array}\" is in use by host {}{}",
+        if host.is_empty() { id.to_string() } else { format!("{host} ({id})") },
+        heartbeat_age_ms.map_or_else(String::new, |ms| {
+            format!(", whose last heartbeat was {}.{} s ago", ms / 1_000, ms % 1_000 / 100)
+        })
+    )]
+    Owned {
+        /// The array.
+        array: String,
+        /// What people call the other server; empty if its pages don't say.
+        host: String,
+        /// Its host id.
+        id: Uuid,
+        /// How old its newest page is, by the clocks of both.
+        heartbeat_age_ms: Option<u64>,
+    },
+    /// It may be in use, and its drives don't tell.
+    #[error("array \"{0}\" may be in use by another server, and its drives can't tell")]
+    NeedsOthersOff(String),
+    /// Its drives have changed since they were read.
+    #[error("another server had array \"{0}\" while it was being started here")]
+    Meanwhile(String),
+    /// Too few drives say that it is this server's.
+    #[error("too few drives of array \"{0}\" could be marked as this server's")]
+    Unconfirmed(String),
     /// The array can't be started.
     #[error("{0}")]
     Assemble(#[from] AssembleError),

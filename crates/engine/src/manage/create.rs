@@ -8,6 +8,7 @@ use crate::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions,
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
+use crate::manage::owner::{Age, Was};
 use crate::manage::plan::{Offered, Plan, check_cores, plan};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::{area, discard, doubt, gap, guard, keeper, pages, replay, tasks};
@@ -52,12 +53,14 @@ impl<E: Host> Manager<E> {
         phase: Phase,
         record: ArrayRecord,
         seats: Vec<Option<Taken<E>>>,
-    ) -> Rc<Managed<E>> {
-        let managed = Managed::new(self, self.new_id(), phase, record, seats);
+    ) -> Result<Rc<Managed<E>>, ManageError> {
+        let drives: Vec<_> = seats.iter().flatten().map(|own| own.1.clone()).collect();
+        let owner = self.ownership(&record, &drives)?;
+        let managed = Managed::new(self, self.new_id(), phase, record, seats, owner);
         let managed = Rc::new(managed);
         self.inner.arrays.borrow_mut().push(managed.clone());
         self.note_change(&managed);
-        managed
+        Ok(managed)
     }
 
     fn forget(&self, managed: &Managed<E>) {
@@ -91,9 +94,10 @@ impl<E: Host> Manager<E> {
         record.check().map_err(ManageError::Impossible)?;
         let seats = references.into_iter().zip(drives);
         let seats = seats.map(|(r, d)| Some((r, d, NextSlot::default()))).collect();
-        let managed = self.admit(Phase::Making, record, seats);
+        let managed = self.admit(Phase::Making, record, seats)?;
         let outcome = self.make(&managed).await;
         if outcome.is_err() {
+            managed.end_ownership(true).await;
             self.forget(&managed);
         }
         outcome
@@ -117,11 +121,16 @@ impl<E: Host> Manager<E> {
             references.iter().map(|r| (self.uuid(), recorded(&r.serial))).collect();
         let (array, epoch) = (self.uuid(), self.env().random());
         let name = &new.name;
-        Ok(ArrayRecord::new(array, name, epoch, block_bytes, &layout, &split, &identities))
+        let shared = new.shared || drives.iter().any(|drive| drive.reached().is_some());
+        let record =
+            ArrayRecord::new(array, name, epoch, block_bytes, &layout, &split, &identities);
+        Ok(ArrayRecord { shared, ..record })
     }
 
     async fn make(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
+        managed.may_be_made().await?;
         erase_drives(managed).await?;
+        managed.claim(&Was::default()).await?;
         if let Err(error) = fill(managed).await {
             // Nothing on these drives is worth a refusal next time.
             let _ = erase_drives(managed).await;
@@ -174,10 +183,8 @@ impl<E: Host> Manager<E> {
             let mine = |c: &Candidate<E>| c.record.array == uuid;
             let (found, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(mine);
             candidates = rest;
-            if self.changed_since(since, uuid) {
-                return Err(ManageError::NameTaken(found[0].record.name.clone()));
-            }
-            started.push(self.start_found(found, options).await.map_err(explained)?);
+            let found = self.start_found(found, options, since).await;
+            started.push(found.map_err(explained)?);
         }
         Ok(started)
     }
@@ -228,35 +235,60 @@ impl<E: Host> Manager<E> {
 
     async fn start_found(
         &self,
-        found: Vec<Candidate<E>>,
+        mut found: Vec<Candidate<E>>,
         options: StartOptions,
+        since: u64,
     ) -> Result<ArrayStatus, ManageError> {
-        self.name_is_free(&found[0].record.name)?;
-        let as_found = |c: &Candidate<E>| Found {
-            path: c.reference.path.clone(),
-            record: c.doubt.clone().map_or_else(|| Ok(c.record.clone()), Err),
-            bytes: c.drive.info().bytes,
-            block_bytes: c.drive.info().block_bytes,
+        let (assemble, mut was) = (options.assemble(), None);
+        let (list, assembly, was) = loop {
+            let record = &found[0].record;
+            if self.changed_since(since, record.array) {
+                return Err(ManageError::NameTaken(record.name.clone()));
+            }
+            self.name_is_free(&record.name)?;
+            let list: Vec<Found> = found.iter().map(as_found).collect();
+            let assembly = format::assemble(&list, assemble)?;
+            check_cores(&assembly.record, self.env().cores())?;
+            let drives = assembly.slots.iter().flatten().map(|at| found[*at].drive.clone());
+            let drives: Vec<_> = drives.collect();
+            let (now, is_outdated) =
+                self.may_take(&assembly, &drives, options, was.as_ref()).await?;
+            if !is_outdated {
+                break (list, assembly, now);
+            }
+            was = Some(now);
+            let again = found.into_iter().map(|own| own.reference).collect();
+            let (looked, held) = self.look(again).await;
+            found = looked;
+            if found.is_empty() {
+                return Err(held.map_or(ManageError::NothingFound, ManageError::Quarantined));
+            }
         };
-        let list: Vec<Found> = found.iter().map(as_found).collect();
-        let StartOptions { start_degraded, accept_loss } = options;
-        let options = AssembleOptions { start_degraded, accept_loss };
-        let assembly = format::assemble(&list, options)?;
-        check_cores(&assembly.record, self.env().cores())?;
+        let age = |r: &ArrayRecord| (r.epoch, r.sequence);
+        let read = |at: &Option<usize>| at.map(|at| age(&found[at].record));
+        let read: Vec<Option<Age>> = assembly.slots.iter().map(read).collect();
         let mut found: Vec<Option<Candidate<E>>> = found.into_iter().map(Some).collect();
         let mut seat = |index: &Option<usize>| {
             let c = found[(*index)?].take()?;
             Some((c.reference, c.drive, c.next))
         };
         let seats = assembly.slots.iter().map(&mut seat).collect();
-        let age = |r: &ArrayRecord| (r.epoch, r.sequence);
         let older = |at: &usize| list[*at].record.as_ref().map(age) != Ok(age(&assembly.record));
         let catch_up = assembly.slots.iter().flatten().any(older);
-        let managed = self.admit(Phase::Starting, assembly.record.clone(), seats);
+        let managed = self.admit(Phase::Starting, assembly.record.clone(), seats)?;
         managed.found(&assembly);
-        match self.begin(&managed, assembly, catch_up, options).await {
+        let claimed = match managed.claim(&was).await {
+            Ok(()) => managed.are_as_read(&read).await,
+            refused => refused,
+        };
+        let begun = match claimed {
+            Ok(()) => self.begin(&managed, assembly, catch_up, assemble).await,
+            refused => refused,
+        };
+        match begun {
             Ok(()) => Ok(self.run_on_cores(&managed).await),
             Err(error) => {
+                managed.end_ownership(false).await;
                 self.forget(&managed);
                 Err(error)
             }
@@ -311,6 +343,7 @@ impl<E: Host> Manager<E> {
         let how = (epoch_id, accept_loss, has_journal);
         let begun = |r: &mut ArrayRecord| {
             *r = begun(&assembly, r, how, (&dirty, &owed));
+            managed.own_record(r);
             if mutants::is(Mutant::LostForgotten) {
                 r.lost.clear();
             }
@@ -367,11 +400,15 @@ impl<E: Host> Manager<E> {
                 r.groups.iter_mut().zip(owed).for_each(clean);
                 // Nothing that is in the journal is needed any more.
                 r.journal_key = 0;
+                if managed.owner.is_some() {
+                    r.owner = None;
+                }
             };
             managed.commit(true, stopped).await
         } else {
             Ok(())
         };
+        managed.end_ownership(flushed && !dropped && outcome.is_ok()).await;
         let drives = {
             let (record, seats) = (managed.record(), managed.seats.borrow());
             let own = record.slots.iter().zip(seats.iter());
@@ -405,6 +442,16 @@ impl<E: Host> Manager<E> {
     }
 }
 
+/// What an assembly knows of a drive.
+fn as_found<E: Host>(c: &Candidate<E>) -> Found {
+    Found {
+        path: c.reference.path.clone(),
+        record: c.doubt.clone().map_or_else(|| Ok(c.record.clone()), Err),
+        bytes: c.drive.info().bytes,
+        block_bytes: c.drive.info().block_bytes,
+    }
+}
+
 /// Calls a group clean, unless it owes a resync that nobody has accepted to do without.
 fn clean((group, dirty): (&mut format::GroupRecord, bool)) {
     group.unclean = dirty && !group.loss_accepted;
@@ -424,7 +471,7 @@ async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> 
 /// Brings the drives of a new array to where it may start: recorded, with an empty region map, and
 /// recorded as made.
 async fn fill<E: Host>(managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
-    managed.commit(false, |_| ()).await?;
+    managed.commit(false, |r| managed.own_record(r)).await?;
     for (slot, drive) in managed.drives_taking_part() {
         if let Err(error) = pages::write_all(managed, slot, &drive).await {
             return Err(ManageError::Drive(managed.path_of(slot), error));

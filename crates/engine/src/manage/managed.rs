@@ -33,6 +33,7 @@ use crate::manage::errors::Errors;
 use crate::manage::guard::Guard;
 use crate::manage::keeper::Keeper;
 use crate::manage::lost::LostLists;
+use crate::manage::owner::Ownership;
 use crate::manage::store::{self, NextSlot};
 use crate::manage::tasks::Tasks;
 use crate::manage::teller::Teller;
@@ -114,6 +115,8 @@ pub(super) struct Managed<E: Host> {
     phase_changed: Event,
     /// What went wrong with the drives.
     pub(super) errors: Errors,
+    /// Whose it is, if it is shared.
+    pub(super) owner: Option<Ownership>,
     /// What nobody can give back.
     pub(super) lost: LostLists,
     /// Drives whose old openings are not over.
@@ -144,6 +147,7 @@ impl<E: Host> Managed<E> {
         phase: Phase,
         record: ArrayRecord,
         drives: Vec<Option<Taken<E>>>,
+        owner: Option<Ownership>,
     ) -> Self {
         let layout = Arc::new(record.layout().expect("a checked record has a layout"));
         let inner = &manager.inner;
@@ -175,6 +179,7 @@ impl<E: Host> Managed<E> {
             cancelled: Cell::new(false),
             phase_changed: Event::default(),
             errors: Errors::default(),
+            owner,
             lost: LostLists::default(),
             quarantine: inner.quarantine.clone(),
             teller: inner.teller.clone(),
@@ -224,6 +229,17 @@ impl<E: Host> Managed<E> {
             Phase::Running => Ok(()),
             _ => Err(ManageError::NoArray(self.record().name.clone())),
         }
+    }
+
+    /// Whether its cores run it.
+    pub(super) fn is_running(&self) -> bool {
+        self.phase.get() == Phase::Running
+    }
+
+    /// Waits until its cores run it, or it is over.
+    pub(super) async fn is_started(&self) {
+        let is_so = || matches!(self.phase.get(), Phase::Running | Phase::Over).then_some(());
+        self.phase_changed.wait_until(is_so).await;
     }
 
     pub fn id(&self) -> ArrayId {

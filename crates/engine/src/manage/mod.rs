@@ -25,6 +25,7 @@ mod keeper;
 pub mod lost;
 mod managed;
 mod numbers;
+mod owner;
 mod pages;
 mod parts;
 mod pause;
@@ -47,13 +48,13 @@ use crate::mutants::{self, Mutant};
 use crate::region::message::ToKeeper;
 use crate::watch::quarantine::Quarantine;
 use crate::watch::{Opened, Watch, Watched};
-use command::{ArrayStatus, Change, DriveRef, ManageError, Reply, Request};
+use command::{ArrayStatus, Change, DriveRef, Identity, ManageError, Reply, Request};
 use core::cell::{Cell, RefCell};
 use core::future::Future;
 use feed::Feed;
 use io::{DriveError, Priority};
 use managed::Managed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::sync::{self, Arc};
 use teller::Teller;
@@ -86,6 +87,10 @@ struct Inner<E: Host> {
     /// drives before is out of date.
     changes: Cell<u64>,
     changed: RefCell<BTreeMap<Uuid, u64>>,
+    /// Who has shared arrays here.
+    identity: RefCell<Option<Arc<Identity>>>,
+    /// The terms in which this engine has, or had, any.
+    terms: Rc<RefCell<BTreeSet<u64>>>,
 }
 
 impl<E: Host> Manager<E> {
@@ -101,6 +106,8 @@ impl<E: Host> Manager<E> {
             next_id: Cell::new(1),
             changes: Cell::new(0),
             changed: RefCell::default(),
+            identity: RefCell::default(),
+            terms: Rc::default(),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -359,6 +366,10 @@ impl<E: Host> Manager<E> {
             }
             Request::ExportDelete(name, id, reply) => {
                 self.on(&name, reply, |a| async move { a.delete_export(id).await });
+            }
+            Request::Identify(identity, reply) => {
+                *self.inner.identity.borrow_mut() = Some(Arc::new(identity));
+                reply(Ok(()));
             }
             Request::Feed(feed, reply) => reply(Ok(self.feed(&feed))),
             Request::Status(reply) => {

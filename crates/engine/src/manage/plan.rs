@@ -114,7 +114,13 @@ mod tests {
     use layout::Level;
 
     fn new(level: Level) -> NewArray {
-        NewArray { name: "a".into(), level, strip_bytes: 64 << 10, block_bytes: None }
+        NewArray {
+            shared: false,
+            name: "a".into(),
+            level,
+            strip_bytes: 64 << 10,
+            block_bytes: None,
+        }
     }
 
     fn files(count: usize, bytes: u64) -> Vec<Offered> {

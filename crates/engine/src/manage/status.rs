@@ -126,6 +126,7 @@ impl<E: Host> Managed<E> {
             region_map: self.region_map(),
             volumes: record.volumes.iter().map(volume).collect(),
             exports: record.exports.iter().map(export).collect(),
+            owner: self.owner_status(),
         }
     }
 }

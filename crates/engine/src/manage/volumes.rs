@@ -13,6 +13,7 @@ use crate::manage::command::{
 };
 use crate::manage::create::recorded;
 use crate::manage::managed::{Managed, Seat};
+use crate::manage::owner::unguard;
 use crate::manage::pages;
 use crate::manage::plan::check_name;
 use crate::manage::store::{self, NextSlot};
@@ -116,6 +117,7 @@ impl<E: Host> Managed<E> {
             result = self.replace_checked(slot, (reference, drive.clone()), new).await;
         }
         if result.is_err() {
+            unguard(&drive);
             self.quarantine.hold(&path, drive.retire());
         }
         self.replacing.release(1);
@@ -178,10 +180,18 @@ impl<E: Host> Managed<E> {
         new: Option<Uuid>,
     ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
+        if new.is_none() {
+            self.may_come_back(&drive).await?;
+        }
         let joins = match (self.returned(slot, &drive).await.map_err(failed)?, new) {
-            (Some(back), _) => self.disown(slot, &drive, back).await.map_err(failed)?,
+            (Some(back), _) => {
+                self.own_drive(&drive).await.map_err(failed)?;
+                self.disown(slot, &drive, back).await.map_err(failed)?
+            }
             (None, Some(uuid)) => {
+                unguard(&drive);
                 store::erase(&drive).await.map_err(failed)?;
+                self.own_drive(&drive).await.map_err(failed)?;
                 Joins { next: NextSlot::default(), uuid, since: 0 }
             }
             (None, None) => return Err(ManageError::NotAsItWent { path: reference.path, slot }),
@@ -289,6 +299,8 @@ impl<E: Host> Managed<E> {
             let mut seats = self.seats.borrow_mut();
             let seat = &mut seats[slot.index()];
             let incarnation = seat.incarnation + 1;
+            // Whoever has the one that was there may do with it what he likes.
+            seat.drive.as_ref().filter(|own| own.0.path != path).inspect(|own| unguard(&own.1));
             let drive = Some((reference, drive.clone()));
             *seat = Seat { drive, next, incarnation, dropped: false };
         }

@@ -34,17 +34,21 @@
 //!   buffer back.
 //! - The opening's token lives until the last handle and the last request of the opening is gone.
 //! - Nothing is allocated for a request that ends in time.
+//! - Nothing is changed while the lease of a shared array does not hold ([`Lease`]): what comes
+//!   meanwhile is sent once it holds again, and its time counts from then on.
 
 mod flush;
+mod lease;
 pub(crate) mod quarantine;
 mod ticket;
 
 use crate::mutants::{self, Mutant};
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 use core::task::Waker;
 use flush::{Flush, Flushes};
 use io::local::Event;
-use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Env, Priority};
+use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Env, Gather, Priority, Reached};
+pub use lease::Lease;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use ticket::Pass;
@@ -65,12 +69,13 @@ pub struct Opened<S> {
     /// Alive while a core has a handle of this opening, or a request of it is under way.
     token: Arc<()>,
     flushes: Arc<Flushes>,
+    lease: Option<Arc<Lease>>,
 }
 
 impl<S> Opened<S> {
     /// A new opening of a drive.
     pub fn new(shared: S) -> Self {
-        Self { shared, token: Arc::new(()), flushes: Arc::default() }
+        Self { shared, token: Arc::new(()), flushes: Arc::default(), lease: None }
     }
 }
 
@@ -155,6 +160,7 @@ impl<E: Env> Watch<E> {
                 under_way: Cell::new(0),
                 token: Some(opened.token.clone()),
                 flushes: opened.flushes.clone(),
+                lease: opened.lease.clone().map_or_else(OnceCell::new, OnceCell::from),
             }),
         }
     }
@@ -249,6 +255,8 @@ struct Opening<E: Env> {
     under_way: Cell<u32>,
     token: Option<Arc<()>>,
     flushes: Arc<Flushes>,
+    /// Whether it may be changed, if others could have it.
+    lease: OnceCell<Arc<Lease>>,
 }
 
 impl<E: Env> Opening<E> {
@@ -294,6 +302,11 @@ impl<E: Env> Watched<E> {
         self.opening.give_up(error);
     }
 
+    /// Whether requests are refused.
+    pub fn is_given_up(&self) -> bool {
+        self.opening.is_out()
+    }
+
     /// The first failure that speaks against the drive.
     pub fn error(&self) -> Option<DriveError> {
         self.opening.error.get()
@@ -307,7 +320,8 @@ impl<E: Env> Watched<E> {
     /// The opening, for other cores; `None` once this handle is retired.
     pub fn opened(&self, shared: &E::Shared) -> Option<Opened<E::Shared>> {
         let token = self.opening.token.clone()?;
-        Some(Opened { shared: shared.clone(), token, flushes: self.opening.flushes.clone() })
+        let (flushes, lease) = (self.opening.flushes.clone(), self.opening.lease.get().cloned());
+        Some(Opened { shared: shared.clone(), token, flushes, lease })
     }
 
     /// Gives the opening up for good: this handle stays only to tell what the drive is. What is
@@ -325,9 +339,61 @@ impl<E: Env> Watched<E> {
             under_way: Cell::new(0),
             token: None,
             flushes: old.flushes.clone(),
+            lease: old.lease.clone(),
         };
         self.opening = Rc::new(retired);
         token
+    }
+
+    /// From now on nothing is changed while that lease does not hold. Said once of an opening.
+    pub fn lease(&self, lease: &Arc<Lease>) {
+        let is_first = self.opening.lease.set(lease.clone()).is_ok();
+        debug_assert!(is_first, "one array has it");
+    }
+
+    /// Writes whatever the lease says: by this it is found out.
+    pub fn write_unleased(&self, offset: u64, data: &[Buf]) -> Doing<E> {
+        self.done(|drive| drive.write(offset, data, false))
+    }
+
+    /// The lease, if it does not hold.
+    #[inline]
+    fn expired(&self) -> Option<Arc<Lease>> {
+        let lease = self.opening.lease.get()?;
+        (!lease.holds(self.opening.watch.inner.env.now())).then(|| lease.clone())
+    }
+
+    /// Begins a change once the lease holds; whoever asked for it may go meanwhile.
+    #[cold]
+    fn held(
+        &self,
+        lease: Arc<Lease>,
+        start: impl FnOnce(&E::Drive) -> <E::Drive as Drive>::Done + 'static,
+    ) -> Doing<E> {
+        let held = Rc::new((Cell::new(None), Event::default()));
+        let (me, own) = (self.clone(), held.clone());
+        let env = self.opening.watch.inner.env.clone();
+        self.opening.watch.inner.env.spawn(Priority::First, async move {
+            let past = loop {
+                if me.opening.is_out() {
+                    break Err(me.opening.why());
+                }
+                if lease.is_revoked() {
+                    break Err(DriveError::Gone);
+                }
+                if lease.holds(env.now()) {
+                    break Ok(());
+                }
+                env.sleep(lease.look()).await;
+            };
+            let result = match past {
+                Ok(()) => me.done(start).await,
+                Err(error) => Err(error),
+            };
+            own.0.set(Some(result));
+            own.1.notify();
+        });
+        Doing::held(Box::pin(async move { held.1.wait_until(|| held.0.get()).await }))
     }
 
     #[inline]
@@ -366,6 +432,10 @@ impl<E: Env> Drive for Watched<E> {
 
     #[inline]
     fn write(&self, offset: u64, data: &[Buf], fua: bool) -> Doing<E> {
+        if let Some(lease) = self.expired() {
+            let data: Gather = data.iter().cloned().collect();
+            return self.held(lease, move |drive| drive.write(offset, &data, fua));
+        }
         self.done(|drive| drive.write(offset, data, fua))
     }
 
@@ -377,10 +447,20 @@ impl<E: Env> Drive for Watched<E> {
     }
 
     fn write_zeroes(&self, offset: u64, bytes: u64) -> Doing<E> {
+        if let Some(lease) = self.expired() {
+            return self.held(lease, move |drive| drive.write_zeroes(offset, bytes));
+        }
         self.done(|drive| drive.write_zeroes(offset, bytes))
     }
 
     fn discard(&self, offset: u64, bytes: u64) -> Doing<E> {
+        if let Some(lease) = self.expired() {
+            return self.held(lease, move |drive| drive.discard(offset, bytes));
+        }
         self.done(|drive| drive.discard(offset, bytes))
+    }
+
+    fn reached(&self) -> Option<&dyn Reached> {
+        self.opening.drive.reached()
     }
 }

@@ -145,7 +145,12 @@ enum DoingState<E: Env> {
     Refused(DriveError),
     Going(Pass<E, <E::Drive as Drive>::Done>),
     Flushing(Flush<E>),
+    /// A change that waits until it may be sent, and then for its outcome.
+    Held(Held),
 }
+
+/// The outcome of a change that is held.
+pub(super) type Held = Pin<Box<dyn Future<Output = Result<(), DriveError>>>>;
 
 impl<E: Env> Doing<E> {
     pub(super) fn refused(error: DriveError) -> Self {
@@ -155,6 +160,10 @@ impl<E: Env> Doing<E> {
     #[inline]
     pub(super) fn going(pass: Pass<E, <E::Drive as Drive>::Done>) -> Self {
         Self(DoingState::Going(pass))
+    }
+
+    pub(super) fn held(held: Held) -> Self {
+        Self(DoingState::Held(held))
     }
 
     pub(super) fn flushing(flush: Flush<E>) -> Self {
@@ -170,6 +179,7 @@ impl<E: Env> Future for Doing<E> {
         match &mut self.0 {
             DoingState::Refused(error) => Poll::Ready(Err(*error)),
             DoingState::Flushing(flush) => flush.poll(cx),
+            DoingState::Held(held) => held.as_mut().poll(cx),
             DoingState::Going(pass) => match pass.poll(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Ok(result)) => {

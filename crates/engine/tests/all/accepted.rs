@@ -13,7 +13,8 @@ use sim::SharedSimDrive;
 use std::rc::Rc;
 use units::{CoreId, MIB, Nanos};
 
-const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+const DEGRADED: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
 const BYTES: u64 = MIB;
 /// Where in a volume bands begin that have nothing of its first MiB.
 const BEYOND: u64 = 8 * MIB;

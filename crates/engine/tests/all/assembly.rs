@@ -15,7 +15,8 @@ use std::rc::Rc;
 use units::{CoreId, MIB};
 
 const STRIP: u32 = 16 << 10;
-const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+const DEGRADED: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
 const MIX: Mix = Mix { tasks: 4, operations: 20, blocks_most: 200, read_percent: 0 };
 
 /// A filled array that was stopped cleanly.
@@ -116,8 +117,13 @@ fn drives_of_two_arrays_make_two_arrays() {
     let (mine, oracle) = stopped(Level::Raid5, 4, 7);
     let others = drives(3, 8, false);
     let rig = Rig::new(8, 1);
-    let new =
-        NewArray { name: "b".into(), level: Level::Raid5, strip_bytes: STRIP, block_bytes: None };
+    let new = NewArray {
+        shared: false,
+        name: "b".into(),
+        level: Level::Raid5,
+        strip_bytes: STRIP,
+        block_bytes: None,
+    };
     rig.ask(|r| Request::Create(new, references(&others), r)).unwrap();
     rig.ask(|r| Request::Stop("b".into(), r)).unwrap();
     let mixed: Vec<_> = mine.iter().chain(&others).cloned().collect();

@@ -11,7 +11,8 @@ use layout::Level;
 use sim::{DriveConfig, SharedSimDrive};
 use units::{CoreId, GroupNo, MIB, Nanos, Slot, StripIndex, StripeNo};
 
-const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+const DEGRADED: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
 const STRIP: u64 = 16 << 10;
 /// Where the second region of a group of three begins in a volume.
 const SECOND: u64 = 2 * 64 * MIB;

@@ -49,7 +49,7 @@ fn recovered(case: &Case, rig: Rig, oracle: &Rc<Oracle>, drives: &[SharedSimDriv
         left.remove(rng.index(left.len()));
     }
     let rig = Rig::new(seed + 77, 1);
-    let options = StartOptions { start_degraded: true, accept_loss: false };
+    let options = StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
     rig.assemble(&references(&left), options).unwrap();
     oracle.verify(&rig, &rig.open_volume()[0], false);
 }

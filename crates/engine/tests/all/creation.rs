@@ -14,7 +14,13 @@ use units::{CoreId, MIB, Nanos};
 const STRIP: u32 = 16 << 10;
 
 fn new(name: &str) -> NewArray {
-    NewArray { name: name.into(), level: Level::Raid5, strip_bytes: STRIP, block_bytes: None }
+    NewArray {
+        shared: false,
+        name: name.into(),
+        level: Level::Raid5,
+        strip_bytes: STRIP,
+        block_bytes: None,
+    }
 }
 
 /// Drives on which the making takes its time.
@@ -266,7 +272,7 @@ fn a_deletion_leaves_a_drive_alone_that_another_array_has() {
     let rig = Rig::new(73, 1);
     rig.create(Level::Raid1, &all[..2], 16 << 10).unwrap();
     rig.fail(1).unwrap();
-    let other = NewArray { level: Level::Jbod, ..new("b") };
+    let other = NewArray { shared: false, level: Level::Jbod, ..new("b") };
     rig.ask(|r| Request::Create(other, references(&all)[1..].to_vec(), r)).unwrap();
     rig.ask(|r| Request::Delete("a".into(), r)).unwrap();
     assert_eq!(record(&all[1]).name, "b");

@@ -77,6 +77,7 @@ fn what_a_request_did_is_told_before_its_answer() {
     let (take, seen) = (told(&mut reader), Arc::new(std::sync::Mutex::new(None)));
     let block_bytes = None;
     let new = engine::manage::command::NewArray {
+        shared: false,
         name: "a".into(),
         level: Level::Raid5,
         strip_bytes: STRIP,

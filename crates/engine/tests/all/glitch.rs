@@ -20,7 +20,8 @@ use units::{CoreId, MIB, Nanos, Slot};
 type View = Volume<Machine>;
 
 const STRIP: u32 = 16 << 10;
-const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+const DEGRADED: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
 const BYTES: u64 = MIB;
 const WRITES: Mix = Mix { tasks: 6, operations: 40, blocks_most: 200, read_percent: 0 };
 

@@ -17,7 +17,8 @@ const STRIP: u32 = 16 << 10;
 const BYTES: u64 = 2 * MIB;
 const WIDTH: usize = 6;
 const MIX: Mix = Mix { tasks: 6, operations: 10_000, blocks_most: 60, read_percent: 10 };
-const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
+const ALONE: StartOptions =
+    StartOptions { start_degraded: false, accept_loss: false, ..StartOptions::NONE };
 
 fn newest(drives: &[SharedSimDrive]) -> format::ArrayRecord {
     drives.iter().map(record).max_by_key(|r| r.sequence).unwrap()
@@ -213,7 +214,7 @@ fn a_drive_joins_with_the_map_of_that_moment() {
     rig.wait();
     let alone = [spare.after_cut(true, 7)];
     let rig = Rig::new(8, 1);
-    let options = StartOptions { start_degraded: true, accept_loss: false };
+    let options = StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
     rig.assemble(&references(&alone), options).unwrap();
     let volume = rig.open_volume().remove(0);
     for at in [0, BYTES - 4096] {

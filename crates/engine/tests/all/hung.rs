@@ -273,7 +273,8 @@ fn start_and_stop_do_not_wait_for_a_hung_drive() {
         let (_, took) = timed(&rig, || rig.stop());
         assert!(took <= bound(1), "seed {seed}: the stop took {took:?}");
         drives[two].hang();
-        let degraded = StartOptions { start_degraded: true, accept_loss: false };
+        let degraded =
+            StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
         let (started, took) = timed(&rig, || rig.assemble(&references(&drives), degraded));
         started.unwrap();
         assert!(took <= bound(1), "seed {seed}: the start took {took:?}");
@@ -410,6 +411,7 @@ fn a_drive_in_quarantine_is_taken_by_no_array() {
     let mut list: Vec<DriveRef<SharedSimDrive>> = (4..7).map(|i| reference(&all[i], i)).collect();
     list.push(reference(&all[1], 1));
     let other = || NewArray {
+        shared: false,
         name: "b".into(),
         level: Level::Raid5,
         strip_bytes: STRIP,
@@ -449,7 +451,8 @@ fn hung_drives_at_random() {
         drop(volumes);
         rig.stop();
         oracle.crashed();
-        let options = StartOptions { start_degraded: true, accept_loss: false };
+        let options =
+            StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
         rig.assemble(&references(&drives), options).unwrap();
         oracle.verify(&rig, &rig.open_volume()[0], true);
     }

@@ -44,7 +44,7 @@ async fn start(env: &Env, drives: Vec<DriveRef<SharedDrive>>) -> Volume<Env> {
     let settings = Settings { deadline: Nanos::from_millis(500), ..Settings::default() };
     let core = Core::start_with(env.clone(), settings, None);
     let (level, strip_bytes, block_bytes) = (Level::Raid5, 65536, None);
-    let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
+    let new = NewArray { shared: false, name: "a".into(), level, strip_bytes, block_bytes };
     let made = ask(env, |r| Request::Create(new, drives, r)).await.unwrap();
     let volume = |r| Request::VolumeCreate("a".into(), "v".into(), MIB, r);
     let uuid = ask(env, volume).await.unwrap().uuid;

@@ -25,8 +25,10 @@ use units::{CoreId, GroupNo, MIB, Nanos, Slot, StripIndex, StripeNo};
 const STRIP: u64 = 16 << 10;
 const BYTES: u64 = 480 << 10;
 const BLOCK: u64 = 512;
-const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
-const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+const ALONE: StartOptions =
+    StartOptions { start_degraded: false, accept_loss: false, ..StartOptions::NONE };
+const DEGRADED: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
 /// A write may be named for so long after its end.
 const LINGER: Nanos = Nanos::from_micros(9_000);
 

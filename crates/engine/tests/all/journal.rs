@@ -16,8 +16,10 @@ use units::{CoreId, MIB, Nanos, Slot};
 const STRIP: u32 = 16 << 10;
 pub(crate) const BYTES: u64 = 2 * MIB;
 const MIX: Mix = Mix { tasks: 6, operations: 1000, blocks_most: 120, read_percent: 20 };
-pub(crate) const ALONE: StartOptions = StartOptions { start_degraded: false, accept_loss: false };
-pub(crate) const DEGRADED: StartOptions = StartOptions { start_degraded: true, accept_loss: false };
+pub(crate) const ALONE: StartOptions =
+    StartOptions { start_degraded: false, accept_loss: false, ..StartOptions::NONE };
+pub(crate) const DEGRADED: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
 
 /// Level, width, slots that have failed.
 pub(crate) const CASES: &[(Level, usize, &[usize])] = &[

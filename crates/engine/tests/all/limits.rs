@@ -68,7 +68,8 @@ fn serial_numbers_are_kept_as_far_as_they_can_be() {
     list[1].serial = "é".repeat(100);
     list[2].serial = String::new();
     let level = Level::Raid5;
-    let new = NewArray { name: "a".into(), level, strip_bytes: STRIP, block_bytes: None };
+    let new =
+        NewArray { shared: false, name: "a".into(), level, strip_bytes: STRIP, block_bytes: None };
     let made = rig.ask(|r| Request::Create(new, list, r)).unwrap();
     assert_eq!(made.slots[0].serial, "WD?12?3");
     assert_eq!(made.slots[1].serial, "é".repeat(SERIAL_MAX / 2));
@@ -86,6 +87,7 @@ fn blocks_that_no_record_holds_are_refused() {
     let rig = Rig::new(4, 1);
     for block in [1024, 4095, 8192] {
         let new = NewArray {
+            shared: false,
             name: "a".into(),
             level: Level::Raid5,
             strip_bytes: STRIP,

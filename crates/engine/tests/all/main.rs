@@ -28,6 +28,7 @@ mod limits;
 mod lost;
 mod lost_full;
 mod matrix;
+mod owner;
 mod rebuild;
 mod records;
 mod region;

@@ -81,7 +81,7 @@ fn machine(case: &Case, seed: u64) -> Vec<SharedSimDrive> {
 
 fn create(rig: &Rig, case: &Case, drives: &[SharedSimDrive]) -> ArrayStatus {
     let (level, strip_bytes, block_bytes) = (case.level, case.strip, Some(case.block));
-    let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
+    let new = NewArray { shared: false, name: "a".into(), level, strip_bytes, block_bytes };
     rig.ask(|reply| Request::Create(new, references(drives), reply)).unwrap()
 }
 

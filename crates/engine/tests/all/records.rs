@@ -210,9 +210,11 @@ fn first_records_are_taken_where_a_person_accepts_that() {
             by_itself.unwrap();
         } else {
             needs_first_records(by_itself);
-            let degraded = StartOptions { start_degraded: true, accept_loss: false };
+            let degraded =
+                StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
             needs_first_records(rig.assemble(&references(&drives), degraded));
-            let accepted = StartOptions { start_degraded: false, accept_loss: true };
+            let accepted =
+                StartOptions { start_degraded: false, accept_loss: true, ..StartOptions::NONE };
             rig.assemble(&references(&drives), accepted).unwrap();
         }
         oracle.verify(&rig, &rig.open_volume()[0], true);
@@ -250,7 +252,7 @@ fn older_bytes_are_not_served_for_those_of_a_drive_without_its_tail() {
         for (start_degraded, accept_loss) in
             [(false, false), (false, true), (true, false), (true, true)]
         {
-            let options = StartOptions { start_degraded, accept_loss };
+            let options = StartOptions { start_degraded, accept_loss, ..StartOptions::NONE };
             for alone in [true, false] {
                 if lost && start_degraded && !alone {
                     continue;
@@ -264,7 +266,8 @@ fn older_bytes_are_not_served_for_those_of_a_drive_without_its_tail() {
         }
         if lost {
             let rig = Rig::new(72, 1);
-            let degraded = StartOptions { start_degraded: true, accept_loss: false };
+            let degraded =
+                StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
             let status = rig.assemble(&references(&drives), degraded).unwrap();
             assert_eq!(status.slots[1].health, SlotHealth::Missing);
             let volume = rig.open_volume().remove(0);
@@ -281,7 +284,7 @@ fn drives_without_tails_do_not_make_parity() {
     for drive in &drives {
         without_tail(drive);
     }
-    let options = StartOptions { start_degraded: true, accept_loss: true };
+    let options = StartOptions { start_degraded: true, accept_loss: true, ..StartOptions::NONE };
     let refused = Rig::new(62, 1).assemble(&references(&drives), options).unwrap_err();
     assert!(refused.to_string().contains("end was overwritten"), "{refused}");
 }
@@ -296,7 +299,7 @@ fn what_a_start_read_is_durable_before_it_writes() {
         let drives = drives(2, seed, true);
         let rig = Rig::new(seed, 1);
         let (name, level) = ("a".into(), Level::Raid1);
-        let new = NewArray { name, level, strip_bytes: 16 << 10, block_bytes: None };
+        let new = NewArray { shared: false, name, level, strip_bytes: 16 << 10, block_bytes: None };
         rig.send(|reply| Request::Create(new, references(&drives), reply));
         // A creation writes two records, the second one to the tail.
         let tail = format::tail_offset(drives[0].info().bytes);

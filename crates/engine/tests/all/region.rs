@@ -61,7 +61,7 @@ fn right(rig: Rig, oracle: &Rc<Oracle>, drives: &[SharedSimDrive], lose: usize, 
         left.remove(rng.index(left.len()));
     }
     let rig = Rig::new(seed + 77, 1);
-    let options = StartOptions { start_degraded: true, accept_loss: false };
+    let options = StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
     rig.assemble(&references(&left), options).unwrap();
     oracle.verify(&rig, &rig.open_volume()[0], false);
 }
@@ -484,7 +484,8 @@ fn what_a_page_forgot_is_owed_until_it_is_made_right() {
         drives.iter().for_each(spoil_map);
         let left = references(&drives[..away]);
         let rig = Rig::new(10, 1);
-        let options = StartOptions { start_degraded: true, accept_loss: false };
+        let options =
+            StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
         rig.assemble(&left, options).unwrap();
         rig.stop();
         assert!(!record(&drives[0]).groups[0].unclean, "it owes nothing that was written");

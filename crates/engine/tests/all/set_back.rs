@@ -81,7 +81,7 @@ fn set_back_and_torn(level: Level, width: usize, slot: usize, clean: bool) -> Ve
 /// Starts without the drive, and fills it whole when it is put back.
 fn is_left_out(drives: &[SharedSimDrive], slot: usize) {
     let rig = Rig::new(8, 1);
-    let options = StartOptions { start_degraded: true, accept_loss: false };
+    let options = StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
     let status = rig.assemble(&references(drives), options).unwrap();
     assert_eq!(status.slots[slot].health, SlotHealth::Missing);
     holds(&rig, 0xb);

@@ -65,7 +65,8 @@ pub fn write(rig: &Rig, volume: &Volume<Machine>, at: u64, data: &[u8]) -> Resul
 }
 
 /// Agrees to everything.
-pub const FORCE: StartOptions = StartOptions { start_degraded: true, accept_loss: true };
+pub const FORCE: StartOptions =
+    StartOptions { start_degraded: true, accept_loss: true, ..StartOptions::NONE };
 
 /// The record that counts on a drive.
 pub fn record(drive: &SharedSimDrive) -> format::ArrayRecord {
@@ -198,7 +199,7 @@ impl Rig {
         strip_bytes: u32,
     ) -> Result<ArrayStatus, ManageError> {
         let block_bytes = None;
-        let new = NewArray { name: "a".into(), level, strip_bytes, block_bytes };
+        let new = NewArray { shared: false, name: "a".into(), level, strip_bytes, block_bytes };
         self.ask(|reply| Request::Create(new, references(drives), reply))
     }
 

@@ -184,7 +184,7 @@ impl Env for TestEnv {
     fn random(&self) -> u64 {
         4
     }
-    fn wall_seconds(&self) -> u64 {
+    fn wall_millis(&self) -> u64 {
         0
     }
 }

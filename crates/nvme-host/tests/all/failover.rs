@@ -16,11 +16,11 @@ fn states(host: &Host) -> Vec<PathState> {
 }
 
 /// How often a path was live again.
-fn reconnects(host: &Host, path: usize) -> u64 {
+pub fn reconnects(host: &Host, path: usize) -> u64 {
     host.subsystem.paths(host.rig.world.now())[path].reconnects
 }
 
-fn wait_until(host: &Host, is_so: impl Fn(&Host) -> bool) {
+pub fn wait_until(host: &Host, is_so: impl Fn(&Host) -> bool) {
     for _ in 0..60_000 {
         if is_so(host) {
             return;
@@ -30,12 +30,12 @@ fn wait_until(host: &Host, is_so: impl Fn(&Host) -> bool) {
     panic!("{:?}", host.subsystem.paths(host.rig.world.now()));
 }
 
-fn all_live(host: &Host) {
+pub fn all_live(host: &Host) {
     wait_until(host, |host| states(host).iter().all(|state| *state == PathState::Live));
 }
 
 /// How often the target was asked to write there.
-fn writes(host: &Host, at: u64) -> usize {
+pub fn writes(host: &Host, at: u64) -> usize {
     host.rig.volume.log().iter().filter(|op| is_write(op, at)).count()
 }
 

@@ -10,3 +10,4 @@ mod hostile;
 mod io;
 mod lost;
 mod paths;
+mod shared;

@@ -86,7 +86,7 @@ pub type Ended = (Result<(), DriveError>, Nanos);
 
 /// A host with paths to the target. Their keepers are on the first core, and so is the target.
 pub struct Host {
-    pub rig: Rig,
+    pub rig: Rc<Rig>,
     /// Of the first path.
     pub cable: Rc<Cable>,
     pub cables: Vec<Rc<Cable>>,
@@ -128,6 +128,12 @@ impl Host {
     }
 
     pub fn by(rig: Rig, cables: Vec<Cable>, settings: Settings) -> Self {
+        Self::beside(&Rc::new(rig), cables, settings)
+    }
+
+    /// One that may not be the only one there.
+    pub fn beside(rig: &Rc<Rig>, cables: Vec<Cable>, settings: Settings) -> Self {
+        let rig = rig.clone();
         let cables: Vec<_> = cables.into_iter().map(Rc::new).collect();
         let identity = HostIdentity { nqn: nqn(HOST), id: [5; 16] };
         let subsystem = Subsystem::new(nqn(SUBSYSTEM), identity, settings);
@@ -184,6 +190,11 @@ impl Host {
         RemoteDrive::new(requests, 3, is.info, is.can).behind(self.subsystem.lapse())
     }
 
+    /// The same, as one that others reach too.
+    pub fn shared(&self, core: u16) -> RemoteDrive {
+        self.drive(core).of(self.subsystem.clone())
+    }
+
     /// Begins a write on a core: what came of it, and when.
     pub fn write(&self, core: u16, at: u64, seed: u8) -> Rc<Cell<Option<Ended>>> {
         let (drive, env) = (self.drive(core), self.rig.world.env(CoreId(core)));
@@ -196,12 +207,17 @@ impl Host {
         told
     }
 
-    /// Ends all, and looks that nothing is left.
-    pub fn finish(self) {
+    /// Ends all that it has, and looks that nothing is left.
+    pub fn end(&self) {
         self.subsystem.close();
         self.rig.world.run_for(seconds(20));
         assert!(self.subsystem.paths(Nanos(0)).is_empty(), "{:?}", self.status());
         assert!(self.requests.iter().all(|own| own.is_idle()));
+    }
+
+    /// Ends all, and looks that nothing is left.
+    pub fn finish(self) {
+        self.end();
         self.rig.finish();
     }
 }

@@ -7,6 +7,7 @@ use crate::alert_messages::ALERTS;
 use crate::cli::place::{Place, errors, program, scribble};
 use crate::cli::tasks::{large, paused_scrub};
 use crate::common::place::{Daemon, Place as Site};
+use crate::owner::OWNERS;
 use crate::redfish::{POOLS, VOLUMES, ask, pool, request, send};
 use redfish::error::Base;
 use redfish::messages;
@@ -778,7 +779,7 @@ fn every_message_is_provoked() {
     }
     provoked.extend(AT_START.iter().chain(POOR));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (file, test, names) in ELSEWHERE.iter().chain(ALERTS) {
+    for (file, test, names) in ELSEWHERE.iter().chain(ALERTS).chain(OWNERS) {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         assert!(text.contains(&format!("fn {test}()")), "{file} has no test {test}");
         for name in *names {

@@ -6,10 +6,12 @@
 //!
 //! Invariant: a method that takes one of several forms of body has a row for each.
 
+mod array;
 mod smtp;
 
 use crate::change::{action_name, certificate, events};
 use crate::routes::{Method, Resource};
+use array::{ASSEMBLE, SAME_DRIVE, SHARED};
 use smtp::SMTP;
 
 /// What a property takes.
@@ -136,12 +138,6 @@ const ABOUT_OEM: &str = "What Redfish lacks.";
 const ABOUT_OVERWRITE: &str = "Drives whose foreign content may be destroyed.";
 const ABOUT_LEVEL: &str = "The level, in the product's own word.";
 const OVERWRITE: Property = may("Overwrite", OVERWRITTEN, ABOUT_OVERWRITE);
-
-const SAME_DRIVE: Property = may(
-    "SameDrive",
-    Takes::Truth,
-    "Namespaces of one drive may be in one group, though they die together.",
-);
 
 const STRIP: Property = may(
     "StripSizeBytes",
@@ -359,6 +355,7 @@ pub const BODIES: &[Body] = &[
                         BLOCK,
                         OVERWRITE,
                         SAME_DRIVE,
+                        SHARED,
                     ]),
                     ABOUT_OEM,
                 )]),
@@ -384,6 +381,7 @@ pub const BODIES: &[Body] = &[
                         BLOCK,
                         OVERWRITE,
                         SAME_DRIVE,
+                        SHARED,
                     ]),
                     ABOUT_OEM,
                 )]),
@@ -392,22 +390,7 @@ pub const BODIES: &[Body] = &[
         ],
     ),
     act(Resource::Stop, "Stops the array. Its drives keep what they hold.", &[]),
-    act(
-        Resource::Assemble,
-        "Starts an array that was stopped or could not be started.",
-        &[
-            may(
-                "StartDegraded",
-                Takes::Truth,
-                "Start though drives are missing that no record says failed.",
-            ),
-            may(
-                "AcceptLoss",
-                Takes::Truth,
-                "Start though blocks written at a crash may be wrong, or newest records are gone.",
-            ),
-        ],
-    ),
+    act(Resource::Assemble, "Starts an array that was stopped or could not be started.", ASSEMBLE),
     body(Method::Post, Resource::FailDrive, "drive", FAIL, &[must("Drive", DRIVE, "The drive.")]),
     body(
         Method::Post,
@@ -483,7 +466,12 @@ pub const BODIES: &[Body] = &[
                 "Oem",
                 Takes::Object(&[may(
                     "Palisade",
-                    Takes::Object(&[may("Level", LEVEL, ABOUT_LEVEL), OVERWRITE, SAME_DRIVE]),
+                    Takes::Object(&[
+                        may("Level", LEVEL, ABOUT_LEVEL),
+                        OVERWRITE,
+                        SAME_DRIVE,
+                        SHARED,
+                    ]),
                     ABOUT_OEM,
                 )]),
                 ABOUT_OEM,

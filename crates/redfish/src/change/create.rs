@@ -87,6 +87,7 @@ pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
     let overwrite = overwrite(view, &mut oem)?;
     let same_drive = oem.flag("SameDrive")?;
+    let shared = oem.flag("Shared")?;
     oem.end()?;
     fields.end()?;
     Ok(Change::CreateArray(view::CreateArray {
@@ -97,6 +98,7 @@ pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
         block_bytes,
         overwrite,
         same_drive,
+        shared,
     }))
 }
 
@@ -166,11 +168,20 @@ fn volume_on_drives(
     let strip_bytes = fields.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
     let overwrite = overwrite(view, &mut oem)?;
     let same_drive = oem.flag("SameDrive")?;
+    let shared = oem.flag("Shared")?;
     oem.end()?;
     fields.end()?;
     let block_bytes = None;
-    let array =
-        view::CreateArray { name, level, drives, strip_bytes, block_bytes, overwrite, same_drive };
+    let array = view::CreateArray {
+        name,
+        level,
+        drives,
+        strip_bytes,
+        block_bytes,
+        overwrite,
+        same_drive,
+        shared,
+    };
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
 

@@ -32,6 +32,8 @@ impl Change {
                 let mut words = format!("assemble {}", called(array));
                 with(&mut words, request.start_degraded, "start degraded");
                 with(&mut words, request.accept_loss, "accept loss");
+                with(&mut words, request.take_over, "take over");
+                with(&mut words, request.other_server_is_off, "other server is off");
                 words
             }
             Self::FailDrive { array, request } => {
@@ -145,10 +147,11 @@ fn scrub(array: &str, request: view::ScrubArray) -> String {
 }
 
 fn create(array: &view::CreateArray) -> String {
-    let view::CreateArray { name, level, drives, overwrite, same_drive, .. } = array;
+    let view::CreateArray { name, level, drives, overwrite, same_drive, shared, .. } = array;
     let words = format!("create array {name} of level {level} on {}", listed(drives));
     let mut words = words + &overwriting(overwrite);
     with(&mut words, *same_drive, "namespaces of one drive in one group");
+    with(&mut words, *shared, "shared");
     words
 }
 

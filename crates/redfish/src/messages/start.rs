@@ -91,4 +91,34 @@ messages! { START:
         "Records are written in turn to the head and to the end of each drive. The end is not \
          where it was, and the newest record may have been there. The array can't be started \
          without these drives either.";
+    ARRAY_OWNED: "ArrayOwned" Refused Daemon [Text("ARRAY"), Text("HOST")]
+        "array \"%1\" is in use by host %2",
+        "stop it on that server: palisade array stop NAME; if that server is dead: palisade array \
+         assemble NAME --take-over",
+        "Other servers reach the drives of a shared array, and one of them has it: the record says \
+         so. A server that has an array writes a heartbeat to each of its drives. Nobody takes the \
+         array over as long as a heartbeat comes.";
+    NEEDS_OTHERS_OFF: "NeedsOthersOff" Refused Daemon [Text("ARRAY")]
+        "array \"%1\" may be in use by another server, and its drives can't tell",
+        "switch the other server off, or cut it off from the drives, then: palisade array assemble \
+         NAME --other-server-is-off",
+        "A drive that is not behind NVMe over Fabrics can't tell whether a server that seems dead \
+         still has requests under way. Nor can the drives of one half of a group tell of a server \
+         that has the other half. So a person has to make sure that the other server is off.";
+    NO_HOST_ID: "NoHostId" Refused Daemon [Text("ARRAY")]
+        "array \"%1\" is shared between servers, and this one has no host id",
+        "set hostnqn and hostid in [fabrics] of the configuration, then restart the daemon",
+        "A server that has a shared array says so on its drives, by its host id. The daemon could \
+         not tell the engine such an id.";
+    OWNER_MEANWHILE: "OwnerMeanwhile" Refused Daemon [Text("ARRAY")]
+        "another server had array \"%1\" while it was being started here",
+        "see which server has it (palisade array show %1), then start it again where it is wanted",
+        "The drives were changed between the look at them and the start. Nothing was started by \
+         what they held before.";
+    OWNER_NOT_CONFIRMED: "OwnerNotConfirmed" Refused Daemon [Text("ARRAY")]
+        "too few drives of array \"%1\" could be marked as this server's",
+        "see which drives answer with: palisade drive list; then: palisade array assemble NAME",
+        "Before a shared array is used each of its drives gets an owner page, which is read again \
+         some time later. More drives than redundancy covers did not take it, or did not give it \
+         back.";
 }

@@ -20,6 +20,7 @@ mod history;
 mod log;
 mod manager;
 mod metrics;
+mod owner;
 mod remote;
 mod words;
 
@@ -34,6 +35,7 @@ pub use history::{MetricReport, Series};
 pub use log::{Ending, LogEntry};
 pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};
+pub use owner::Owner;
 pub use remote::RemotePath;
 pub use words::{
     ArrayState, DriveState, Health, Hindrance, JobEnd, PathAccess, PathState, SlotState, TaskKind,
@@ -100,6 +102,12 @@ pub struct StoragePool {
     /// Why the array does not run, when it was found and could not be started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+    /// Whether other servers may reach the array's drives.
+    #[serde(default)]
+    pub shared: bool,
+    /// Which server has the array, if it is shared and one has it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub owner: Option<Owner>,
     /// What an administrator should see to.
     #[serde(default)]
     pub warnings: Vec<String>,

@@ -156,6 +156,8 @@ fn extension(view: &View, array: &Array) -> oem::StoragePool {
         unclean: array.unclean,
         crash_safe: array.crash_safe,
         problem: array.problem.clone(),
+        shared: array.shared,
+        owner: array.owner.as_ref().map(oem::Owner::from),
         warnings: array.warnings.clone(),
         slots: array.slots.iter().map(|info| slot(view, info)).collect(),
         jobs: own.map(|job| oem::Link { id: uri::job(&job.id) }).collect(),

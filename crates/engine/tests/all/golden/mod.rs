@@ -127,7 +127,8 @@ fn open(name: &str, image: &Archive) -> Vec<SharedSimDrive> {
     rig.stop();
     if lose > 0 {
         let rig = Rig::new(6, 1);
-        let options = StartOptions { start_degraded: true, accept_loss: false };
+        let options =
+            StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
         rig.assemble(&references(&seats[lose..]), options).unwrap();
         assert!(read(&rig).0 == found, "{name}: it reads otherwise without its first drives");
     }
@@ -275,7 +276,8 @@ fn the_outside_reader_agrees_on_what_lost_drives_leave() {
                 let drives: Vec<_> = drives(&image).into_iter().enumerate().collect();
                 let drives = drives.into_iter().filter(|(i, _)| left(i)).map(|(_, d)| d);
                 let rig = Rig::new(7, 1);
-                let options = StartOptions { start_degraded: true, accept_loss: false };
+                let options =
+                    StartOptions { start_degraded: true, accept_loss: false, ..StartOptions::NONE };
                 rig.assemble(&references(&drives.collect::<Vec<_>>()), options).unwrap();
                 let (held, lost) = read(&rig);
                 let mut known = held.clone();

@@ -37,6 +37,8 @@ pub struct Client {
     stream: UnixStream,
     /// Size of the export in bytes.
     pub size: u64,
+    /// The connection is over with the first reply that is an error. Else there must be none.
+    pub ends_by_error: bool,
 }
 
 impl Client {
@@ -58,7 +60,7 @@ impl Client {
         let mut about = [0; 10];
         stream.read_exact(&mut about)?;
         let size = u64::from_be_bytes(about[..8].try_into().expect("8 bytes"));
-        Ok(Self { stream, size })
+        Ok(Self { stream, size, ends_by_error: false })
     }
 
     /// Sends a request; `data` is a write's.
@@ -93,6 +95,9 @@ impl Client {
     /// The cookie of the next reply, which must not be an error. A read's data is still to come.
     pub fn receive(&mut self) -> io::Result<u64> {
         let (cookie, error) = self.reply()?;
+        if error != 0 && self.ends_by_error {
+            return Err(io::ErrorKind::Other.into());
+        }
         assert_eq!(error, 0, "the server answered with an error");
         Ok(cookie)
     }

@@ -32,6 +32,9 @@ pub struct Place {
     pub others: Vec<String>,
     /// Further lines of the next daemon's configuration.
     pub more: String,
+    /// Who its daemons are to drives that other servers reach, unless `more` says that: the same
+    /// one after the other, and no other place's.
+    host: String,
     drive_bytes: u64,
     made: usize,
 }
@@ -49,11 +52,25 @@ impl Place {
             true => builder.tempdir_in(MEMORY),
             false => builder.tempdir(),
         };
-        let rng = Rng::of_this_run(what);
+        let mut rng = Rng::of_this_run(what);
+        let host = uuid(&mut rng);
         let (drive_bytes, drive_deadline_ms) = (drive_mib * MIB, 10_000);
         let dir = dir.expect("a directory");
         let (drive_wait_ms, others, more, made) = Default::default();
-        Self { dir, rng, drive_deadline_ms, drive_wait_ms, others, more, drive_bytes, made }
+        Self { dir, rng, drive_deadline_ms, drive_wait_ms, others, more, host, drive_bytes, made }
+    }
+
+    /// Further lines of the next daemon's configuration, with who that is where it matters.
+    fn further(&self) -> String {
+        const TABLE: &str = "[fabrics]\n";
+        let nqn = format!("nqn.2014-08.org.nvmexpress:uuid:{}", self.host);
+        let host = format!("{TABLE}hostnqn = \"{nqn}\"\nhostid = \"{}\"\n", self.host);
+        match self.more.contains("hostid") {
+            true => self.more.clone(),
+            false if self.more.contains(TABLE) => self.more.replacen(TABLE, &host, 1),
+            false if self.others.is_empty() => self.more.clone(),
+            false => format!("{}\n{host}", self.more),
+        }
     }
 
     /// A file here.
@@ -105,6 +122,14 @@ impl Place {
         succeeded("read-array", &wait(child, LIMIT, "read-array"));
         image
     }
+}
+
+/// A random UUID (RFC 9562, section 5.4).
+pub fn uuid(rng: &mut Rng) -> String {
+    let digits = format!("{:016x}{:016x}", rng.next(), rng.next());
+    let (a, b, c, d, e) =
+        (&digits[..8], &digits[8..12], &digits[13..16], &digits[17..20], &digits[20..]);
+    format!("{a}-{b}-4{c}-8{d}-{e}")
 }
 
 fn read_array() -> Command {
@@ -179,6 +204,13 @@ impl Daemon {
     pub fn refused(&self, words: &[&str]) -> String {
         let output = output(&mut self.command(words));
         assert!(!output.status.success(), "{words:?}: {}", super::text(&output));
+        super::text(&output)
+    }
+
+    /// Runs a command of the command line that must end with this exit code; what it said.
+    pub fn ends(&self, code: i32, words: &[&str]) -> String {
+        let output = output(&mut self.command(words));
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", super::text(&output));
         super::text(&output)
     }
 
@@ -293,7 +325,7 @@ drive_deadline_ms = {}
             Value::from(drives),
             place.drive_deadline_ms,
             place.drive_wait_ms,
-            place.more,
+            place.further(),
         );
         std::fs::write(&config, text).expect("written");
         let told = OpenOptions::new().append(true).create(true).open(&log).expect("a log");

@@ -84,6 +84,11 @@ notices! { EVENTS:
         "check the network and the drives' targets: palisade drive paths",
         "The array can't do without these drives. Its exports are suspended: hosts that ask for \
          them go on asking. It starts by itself once all of the drives are reached.";
+    ARRAY_TAKEN_OVER: "ArrayTakenOver" Critical [Text("ARRAY"), Text("HOST")]
+        "array %1 was taken over by %2, and is stopped here",
+        "see on that server how the array is: palisade array show %1",
+        "Another server has the array now. It found no sign of life of this one for some time, \
+         and a person had it take the array. Hosts reach the array's volumes there.";
     ARRAY_OPTIMAL: "ArrayOptimal" Ok [Text("ARRAY")]
         "array %1 is optimal",
         "nothing",

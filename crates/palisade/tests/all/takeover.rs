@@ -1,0 +1,177 @@
+//! Two daemons on one shelf: the one that has the array is killed, or stands still, at a random
+//! moment under load, and the other takes over.
+//!
+//! A client knows for every block which writes a reader may see ([`crate::common::blocks`]). After
+//! each take-over every block must hold one of them, and the redundancy must be right. One that
+//! stood still goes on then: what its host still had under way is refused, nothing of it lands, and
+//! it says who has the array.
+//!
+//! `PALISADE_TAKEOVERS` sets how often, 20 without it; `script/long-run takeover` does.
+
+use crate::common::blocks::Blocks;
+use crate::common::nbd::Client;
+use crate::common::place::{Daemon, Place};
+use crate::common::shelf::Shelf;
+use crate::common::{LIMIT, Rng, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// Take-overs, if nothing else is said.
+const ROUNDS: usize = 20;
+/// Most replies before the owner is stopped.
+const REPLIES: u64 = 300;
+/// Bytes of the volume.
+const VOLUME: u64 = 16 << 20;
+
+/// How the owner is stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// `kill -9`.
+    Killed,
+    /// It stands still, and goes on later.
+    Halted,
+}
+
+/// A server of the two.
+struct Server {
+    place: Place,
+    daemon: Daemon,
+}
+
+impl Server {
+    fn start(number: usize, shelf: &Shelf) -> Self {
+        let mut place = Place::new(&format!("server {number}"), 8);
+        place.more =
+            "[fabrics]\nheartbeat_ms = 250\nkeep_alive_tmo = 1\nfast_io_fail_tmo = 2\n".to_owned();
+        place.others = ["A1", "B1"]
+            .iter()
+            .map(|port| {
+                let (address, port) = shelf.port(port);
+                format!("nvme+tcp://{address}:{port}/*/1")
+            })
+            .collect();
+        place.drive_deadline_ms = 120_000;
+        let daemon = Daemon::start(&place, 1);
+        Self { place, daemon }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.daemon.pid() as i32).expect("one");
+        kill_process(pid, signal).expect("signalled");
+    }
+
+    /// Serves the volume here, and nowhere else.
+    fn serve(&self) -> std::path::PathBuf {
+        let socket = self.place.file("v.nbd");
+        let exports = self.daemon.call(&["export", "list"]);
+        let own = exports["exports"].as_array().or_else(|| exports.as_array()).expect("a list");
+        for export in own {
+            self.daemon.call(&["export", "delete", export["id"].as_str().expect("an id")]);
+        }
+        let nbd = format!("unix:{}", socket.display());
+        self.daemon.call(&["export", "create", "tank/v", "--nbd", &nbd]);
+        socket
+    }
+
+    /// What says why the array does not run here.
+    fn says(&self, what: &str) -> bool {
+        self.daemon.call(&["status"]).to_string().contains(what)
+    }
+}
+
+/// What writes to the volume until its server is stopped, and what the blocks may hold.
+struct Load {
+    replies: Arc<AtomicU64>,
+    thread: JoinHandle<Blocks>,
+}
+
+impl Load {
+    fn begin(socket: &std::path::Path, mut blocks: Blocks, mut rng: Rng) -> Self {
+        let mut client = Client::connect(socket, "tank/v").expect("connected");
+        // What was under way when another took over is refused.
+        client.ends_by_error = true;
+        let replies = Arc::<AtomicU64>::default();
+        let counted = replies.clone();
+        let thread = std::thread::spawn(move || {
+            blocks.load(&mut client, &mut rng, |all| counted.store(all, Ordering::Relaxed));
+            blocks
+        });
+        Self { replies, thread }
+    }
+
+    fn has_replies(&self, count: u64) {
+        let is_so = || self.replies.load(Ordering::Relaxed) >= count || self.thread.is_finished();
+        until("replies", LIMIT, || is_so().then_some(()));
+    }
+}
+
+fn rounds() -> usize {
+    let said = std::env::var("PALISADE_TAKEOVERS").ok();
+    said.map_or(ROUNDS, |said| said.parse().expect("PALISADE_TAKEOVERS is a number"))
+}
+
+#[test]
+fn the_array_of_a_server_that_is_gone_is_taken_over() {
+    let shelf = Shelf::start(&["--ports", "2", "--drives", "4", "--drive-size", "32M"]);
+    let [mut owner, mut other] = [1, 2].map(|number| Server::start(number, &shelf));
+    let names: Vec<String> =
+        (1..=4).map(|drive| format!("nvme://{}/1", shelf.subsystem(drive))).collect();
+    owner.daemon.create("tank", "5", &names, &[]);
+    let shown = owner.daemon.show("tank");
+    assert_eq!((&shown["shared"], &shown["owner"]["own"]), (&true.into(), &true.into()));
+    owner.daemon.call(&["volume", "create", "tank/v", "--size", &VOLUME.to_string()]);
+    let mut blocks = Blocks::new(VOLUME);
+    until("the other finds it", LIMIT, || {
+        other.daemon.call(&["array", "list"]).to_string().contains("tank").then_some(())
+    });
+    for round in 0..rounds() {
+        let socket = owner.serve();
+        let how = if round % 2 == 0 { How::Halted } else { How::Killed };
+        let mut rng = owner.place.rng.clone();
+        owner.place.rng.next();
+        let last = 1 + rng.below(REPLIES);
+        let load = Load::begin(&socket, blocks, rng);
+        if round < 2 {
+            // While it lives nobody takes it.
+            let refused = other.daemon.refused(&["array", "assemble", "tank", "--take-over"]);
+            assert!(refused.contains("in use by host"), "{refused}");
+            assert!(!load.thread.is_finished());
+        }
+        load.has_replies(last);
+        match how {
+            How::Halted => owner.signal(Signal::STOP),
+            How::Killed => owner.signal(Signal::KILL),
+        }
+        other.daemon.call(&["array", "assemble", "tank", "--take-over"]);
+        if how == How::Halted {
+            owner.signal(Signal::CONT);
+        }
+        blocks = load.thread.join().expect("its connection ended");
+        let socket = other.serve();
+        blocks.verify(&socket, "tank/v", &BTreeSet::new());
+        match how {
+            How::Halted => {
+                until("it is told", LIMIT, || owner.says("taken over by").then_some(()));
+            }
+            How::Killed => owner.daemon = again(owner.daemon, &owner.place),
+        }
+        let shown = other.daemon.settle("tank");
+        assert_eq!(shown["state"], "optimal", "{shown}");
+        other.daemon.scrub("tank");
+        blocks.verify(&socket, "tank/v", &BTreeSet::new());
+        println!("round {round}: {how:?} after {last} replies");
+        core::mem::swap(&mut owner, &mut other);
+    }
+    owner.daemon.stop();
+    other.daemon.stop();
+    shelf.stop();
+}
+
+/// A daemon that was killed is started again.
+fn again(daemon: Daemon, place: &Place) -> Daemon {
+    daemon.kill();
+    Daemon::start(place, 1)
+}
