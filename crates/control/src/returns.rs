@@ -24,8 +24,8 @@
 //! | any         | left    | a person has stopped it, or started or deleted it                    |
 //! | waiting     | left    | it lacks something else by now                                       |
 //!
-//! A slot that is gone stays so over the stop and the start of its array here, which forgets why
-//! its drive is out. Over any other it does not, nor over an end of the daemon.
+//! A slot that is gone, or missing, stays so over the stop and the start of its array here, which
+//! forgets why its drive is out. Over any other it does not, nor over an end of the daemon.
 //!
 //! Invariants
 //! - What a person has taken out stays out.
@@ -101,6 +101,8 @@ struct State {
     gone: BTreeMap<Seat, Gone>,
     /// Slots that are out, and of which it is settled whether they are gone.
     seen: BTreeSet<Seat>,
+    /// Slots whose drives were missing, and were not found since.
+    missing: BTreeSet<Seat>,
     /// Slots whose drives a person fails; whether that is done.
     kept_out: BTreeMap<Seat, bool>,
     /// Arrays that wait for their drives; how they were when they were stopped for that.
@@ -159,6 +161,7 @@ impl Returns {
         };
         let state = self.state();
         !state.gone.is_empty()
+            || !state.missing.is_empty()
             || !state.waiting.is_empty()
             || arrays.iter().flat_map(|array| &array.slots).any(is_out)
     }
@@ -349,6 +352,7 @@ impl State {
             |array: &Uuid| runs(array) || self.waiting.contains_key(array) || busy.contains(array);
         self.gone.retain(|(array, _), _| is_known(array));
         self.seen.retain(|(array, _)| is_known(array));
+        self.missing.retain(|(array, _)| is_known(array));
         self.kept_out.retain(|(array, _), _| is_known(array));
         self.not_before.retain(|array, _| is_known(array));
     }
@@ -361,6 +365,7 @@ impl State {
             if is_used(slot.health) {
                 self.gone.remove(&seat);
                 self.seen.remove(&seat);
+                self.missing.remove(&seat);
                 if self.kept_out.get(&seat) == Some(&true) {
                     self.kept_out.remove(&seat);
                 }
@@ -373,7 +378,10 @@ impl State {
                 gone.is_refused &= is_reached(&gone.path, &gone.serial);
                 continue;
             }
-            let is_missing = slot.health == SlotHealth::Missing;
+            if slot.health == SlotHealth::Missing {
+                self.missing.insert(seat);
+            }
+            let is_missing = slot.path.is_none() && self.missing.contains(&seat);
             let path = slot.path.as_ref().or_else(|| found.get(&seat).filter(|_| is_missing));
             let Some(path) = path.filter(|path| is_behind(path)) else { continue };
             if !self.seen.insert(seat) {

@@ -140,6 +140,23 @@ fn a_drive_that_its_array_had_to_start_without_takes_its_slot_when_it_is_there()
     assert_eq!(scene.look(), (vec![], false));
     scene.found.insert((ARRAY, 1), path);
     assert_eq!(scene.steps(), scene.returns_slot(1));
+    // Its array has lost others before it was there, and was started again: that has recorded it as
+    // failed.
+    let mut scene = Scene::new();
+    scene.array.slots[1].health = SlotHealth::Missing;
+    scene.array.slots[1].path = None;
+    assert_eq!(scene.look(), (vec![], false));
+    scene.pull(0);
+    scene.is_lacking(0, DriveError::Gone);
+    assert_eq!(scene.steps(), [Step::Wait(1)]);
+    scene.restore(0);
+    assert_eq!(scene.steps(), [Step::Restart]);
+    scene.array.slots[0] = Scene::new().array.slots[0].clone();
+    (scene.array.slots[1].health, scene.array.state) = (SlotHealth::Failed, ArrayState::Degraded);
+    assert_eq!(scene.steps(), [Step::Resume]);
+    assert!(scene.returns.concerns(core::slice::from_ref(&scene.array)));
+    scene.found.insert((ARRAY, 1), "nvme://1".to_owned());
+    assert_eq!(scene.steps(), scene.returns_slot(1));
     // One that was failed before is found, too, and one that is no drive behind a fabric.
     let mut scene = Scene::new();
     scene.found = [((ARRAY, 1), "nvme://1".to_owned()), ((ARRAY, 3), "/dev/d3".to_owned())].into();
