@@ -35,6 +35,7 @@ const KINDS = [
     words: {
       'Oem.Palisade.CrashSafe': (is) => (is ? 'starts by itself' : 'has to be started by hand'),
       'Oem.Palisade.Unclean': (is) => (is ? 'unclean' : ''),
+      'Oem.Palisade.Shared': (is) => (is ? 'Shared' : ''),
       'Oem.Palisade.Slots[].Quarantined': () => '',
       'SupportedRAIDTypes[]': (type) => type.replace('RAID', 'RAID '),
       RemainingCapacityPercent: () => 'Free',

@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "89a501809e9d8dfc",
+        hash: "c9fd0bce20d8e40a",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-fa496058.js",
+        path: "/assets/index-6c20a664.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "068f5f110e8290fe",
-        plain: include_bytes!("assets/index-fa496058.js"),
-        gzip: include_bytes!("assets/index-fa496058.js.gz"),
+        hash: "ada6335d8b5b8275",
+        plain: include_bytes!("assets/index-6c20a664.js"),
+        gzip: include_bytes!("assets/index-6c20a664.js.gz"),
     },
     crate::File {
         path: "/assets/style-1fdfb409.css",

@@ -71,6 +71,8 @@ export interface Pool extends Resource {
       Epoch: number;
       Unclean?: boolean;
       CrashSafe?: boolean;
+      Shared?: boolean;
+      Owner?: { HostId: string; BootId: string; HostName?: string; Own: boolean; HeartbeatAgeMs?: number };
       Problem?: string;
       Warnings?: string[];
       Slots: Slot[];
