@@ -418,10 +418,10 @@ impl Manager {
         let problem = self.look_at_own(&named).await.into_iter().next();
         let taken = match problem {
             Some(problem) => Err(not_opened(&problem)),
-            None => match self.refuse_anothers(&named).await {
-                Ok(()) => describe_taken(&self.inventory(), (&named, drives), overwrite, own),
-                Err(error) => Err(error),
-            },
+            None => self
+                .refuse_anothers(&named)
+                .await
+                .and_then(|()| describe_taken(&self.inventory(), (&named, drives), overwrite, own)),
         };
         if taken.is_err() {
             self.give_up(&named);
@@ -616,10 +616,10 @@ impl Manager {
         let problem = self.look_at_own(&path).await.into_iter().next();
         let held = match problem {
             Some(problem) => Err(not_opened(&problem)),
-            None => match self.refuse_anothers(&path).await {
-                Ok(()) => may_wipe(&self.inventory(), &path[0], request),
-                Err(error) => Err(error),
-            },
+            None => {
+                let refused = self.refuse_anothers(&path).await;
+                refused.and_then(|()| may_wipe(&self.inventory(), &path[0], request))
+            }
         };
         let (drive, held) = match held {
             Ok(held) => held,

@@ -13,6 +13,7 @@ use crate::fabrics::Fabrics;
 use crate::failure;
 use crate::lock::lock;
 use core::fmt::Display;
+use engine::limits::LEASE;
 use engine::manage::command::ArrayStatus;
 use format::Owner;
 use redfish::messages as say;
@@ -35,16 +36,12 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Where locks of this machine's programs are.
 const LOCKS: &str = "/run/lock";
 
-/// After so many periods of heartbeats what no drive has confirmed does not hold any more
-/// (`docs/owner-pages.md`).
-const LEASE: u64 = 4;
-
 /// Who this server is, as far as that is known.
 #[derive(Default)]
 pub struct Ownership {
     known: Mutex<Option<Owner>>,
     /// Whether no other process is this server, and whether the engine was told who it is.
-    pub is_told: tokio::sync::Mutex<(bool, bool)>,
+    pub identified: tokio::sync::Mutex<(bool, bool)>,
     /// An array may have been taken over.
     pub news: Notify,
     /// Arrays that were, and are being stopped.

@@ -49,7 +49,7 @@ impl Manager {
     /// # Errors
     /// That is not known, or another process of this machine is the same server.
     pub(crate) async fn identify(&self) -> Result<(), Error> {
-        let mut identified = self.ownership.is_told.lock().await;
+        let mut identified = self.ownership.identified.lock().await;
         let (is_held, is_told) = &mut *identified;
         if *is_told {
             return Ok(());

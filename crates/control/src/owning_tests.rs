@@ -39,6 +39,21 @@ async fn shared(manager: &Manager, paths: &[String]) -> view::Array {
     manager.create(&request).await.expect("created")
 }
 
+/// The same once the daemon has started, and stopped again.
+async fn stopped(manager: &Manager, paths: &[String]) -> view::Array {
+    manager.start(Duration::ZERO).await;
+    let made = shared(manager, paths).await;
+    manager.stop(&made.uuid).await.expect("stopped");
+    made
+}
+
+fn write_pages(paths: &[String], page: &OwnerPage) {
+    for path in paths {
+        let file = std::fs::File::options().write(true).open(path).expect("opened");
+        file.write_all_at(&owner::encode(page), OWNER_AT).expect("written");
+    }
+}
+
 /// The other server says on drives that it has an array, and that it has said so just now.
 fn takes(paths: &[String], array: &str, term: u64) {
     let page = OwnerPage {
@@ -50,10 +65,7 @@ fn takes(paths: &[String], array: &str, term: u64) {
         name: "srv2".to_owned(),
         ..OwnerPage::nobody(array.parse().expect("a UUID"))
     };
-    for path in paths {
-        let file = std::fs::File::options().write(true).open(path).expect("opened");
-        file.write_all_at(&owner::encode(&page), OWNER_AT).expect("written");
-    }
+    write_pages(paths, &page);
 }
 
 fn the_array(manager: &Manager) -> view::Array {
@@ -91,9 +103,7 @@ fn an_array_that_is_being_started_is_there() {
     let paths = drives(dir.path(), 2);
     run_with(false, paths.clone(), |manager| async move {
         is_host_with(&manager, 2_000);
-        manager.start(Duration::ZERO).await;
-        let made = shared(&manager, &paths).await;
-        manager.stop(&made.uuid).await.expect("stopped");
+        let made = stopped(&manager, &paths).await;
         let starting = tokio::spawn({
             let (manager, uuid) = (manager.clone(), made.uuid.clone());
             async move { manager.assemble(&uuid, AssembleArray::default()).await }
@@ -122,9 +132,7 @@ fn what_another_server_has_is_left_alone() {
     let paths = drives(dir.path(), 2);
     run_with(false, paths.clone(), |manager| async move {
         is_host(&manager);
-        manager.start(Duration::ZERO).await;
-        let made = shared(&manager, &paths).await;
-        manager.stop(&made.uuid).await.expect("stopped");
+        let made = stopped(&manager, &paths).await;
         takes(&paths, &made.uuid, 1);
         manager.find_drives(&[]).await.expect("found");
         let owner = the_array(&manager).owner.expect("there is one");
@@ -169,20 +177,14 @@ fn what_another_server_stopped_is_nobodys() {
     let paths = drives(dir.path(), 2);
     run_with(false, paths.clone(), |manager| async move {
         is_host(&manager);
-        manager.start(Duration::ZERO).await;
-        let made = shared(&manager, &paths).await;
-        manager.stop(&made.uuid).await.expect("stopped");
+        let made = stopped(&manager, &paths).await;
         takes(&paths, &made.uuid, 1);
         let refused = manager.assemble(&made.uuid, AssembleArray::default()).await;
         assert!(refused.is_err_and(|error| error.is(&say::ARRAY_OWNED)));
         manager.see_owners().await;
         manager.renew().await;
         assert!(the_array(&manager).problem.is_some(), "it has it still");
-        for path in &paths {
-            let file = std::fs::File::options().write(true).open(path).expect("opened");
-            let page = OwnerPage::nobody(made.uuid.parse().expect("a UUID"));
-            file.write_all_at(&owner::encode(&page), OWNER_AT).expect("written");
-        }
+        write_pages(&paths, &OwnerPage::nobody(made.uuid.parse().expect("a UUID")));
         manager.see_owners().await;
         manager.renew().await;
         let free = the_array(&manager);

@@ -56,6 +56,10 @@ pub const BAD_RANGE_BYTES: u32 = 4 << 10;
 /// request of a host takes 2 * 5/4 of this, which must be less.
 pub const DRIVE_DEADLINE: Nanos = Nanos::from_millis(10_000);
 
+/// Periods of heartbeats of a shared array after which what no drive has confirmed does not hold
+/// any more (`docs/owner-pages.md`).
+pub const LEASE: u64 = 4;
+
 /// A task that can't go on tries again after this long, if nothing else has it try before.
 pub const TASK_RETRY: Nanos = Nanos::from_millis(60_000);
 /// How often what changes by itself is told to the control plane.

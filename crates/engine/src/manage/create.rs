@@ -121,10 +121,9 @@ impl<E: Host> Manager<E> {
             references.iter().map(|r| (self.uuid(), recorded(&r.serial))).collect();
         let (array, epoch) = (self.uuid(), self.env().random());
         let name = &new.name;
-        let shared = new.shared || drives.iter().any(|drive| drive.reached().is_some());
         let record =
             ArrayRecord::new(array, name, epoch, block_bytes, &layout, &split, &identities);
-        Ok(ArrayRecord { shared, ..record })
+        Ok(ArrayRecord { shared: new.shared, ..record })
     }
 
     async fn make(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
@@ -277,15 +276,12 @@ impl<E: Host> Manager<E> {
         let catch_up = assembly.slots.iter().flatten().any(older);
         let managed = self.admit(Phase::Starting, assembly.record.clone(), seats)?;
         managed.found(&assembly);
-        let claimed = match managed.claim(&was).await {
-            Ok(()) => managed.are_as_read(&read).await,
-            refused => refused,
+        let begun = async {
+            managed.claim(&was).await?;
+            managed.are_as_read(&read).await?;
+            self.begin(&managed, assembly, catch_up, assemble).await
         };
-        let begun = match claimed {
-            Ok(()) => self.begin(&managed, assembly, catch_up, assemble).await,
-            refused => refused,
-        };
-        match begun {
+        match begun.await {
             Ok(()) => Ok(self.run_on_cores(&managed).await),
             Err(error) => {
                 managed.end_ownership(false).await;

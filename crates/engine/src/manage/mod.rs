@@ -54,7 +54,8 @@ use core::future::Future;
 use feed::Feed;
 use io::{DriveError, Priority};
 use managed::Managed;
-use std::collections::{BTreeMap, BTreeSet};
+use owner::Terms;
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::{self, Arc};
 use teller::Teller;
@@ -90,7 +91,7 @@ struct Inner<E: Host> {
     /// Who has shared arrays here.
     identity: RefCell<Option<Arc<Identity>>>,
     /// The terms in which this engine has, or had, any.
-    terms: Rc<RefCell<BTreeSet<u64>>>,
+    terms: Terms,
 }
 
 impl<E: Host> Manager<E> {
@@ -107,7 +108,7 @@ impl<E: Host> Manager<E> {
             changes: Cell::new(0),
             changed: RefCell::default(),
             identity: RefCell::default(),
-            terms: Rc::default(),
+            terms: Terms::default(),
         };
         Self { inner: Rc::new(inner) }
     }

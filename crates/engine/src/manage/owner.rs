@@ -23,6 +23,7 @@
 
 use crate::Host;
 use crate::buffers::copy;
+use crate::limits::LEASE;
 use crate::manage::Manager;
 use crate::manage::command::{DriveRef, Identity, ManageError, OwnerStatus, StartOptions};
 use crate::manage::managed::Managed;
@@ -39,9 +40,6 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::{GroupNo, Nanos, Slot, Uuid};
-
-/// Periods after which what no drive has confirmed does not hold any more.
-const LEASE: u64 = 4;
 
 /// How often a drive is asked at a time.
 const BEATS_MOST: u8 = 16;
@@ -67,8 +65,7 @@ struct Beat {
 pub(super) struct Ownership {
     identity: Arc<Identity>,
     term: u64,
-    /// The terms in which this process has, or had, any array.
-    terms: Rc<RefCell<BTreeSet<u64>>>,
+    terms: Terms,
     /// Whether drives may be changed.
     pub lease: Arc<Lease>,
     heartbeat: Cell<u64>,
@@ -135,9 +132,9 @@ impl Ownership {
         page.owner.is_some() && !self.is_own(page)
     }
 
-    /// Whether it was this process that wrote a page, whatever array it had then.
-    fn was_own(&self, page: &OwnerPage) -> bool {
-        self.terms.borrow().contains(&page.term)
+    /// What has to stand on a drive of this array for it to be changed.
+    fn guard(&self, array: Uuid) -> Guard {
+        Guard { offset: OWNER_AT, begins: owner::named(array, self.owner(), self.term) }
     }
 
     /// The next page for a drive.
@@ -168,6 +165,17 @@ impl Ownership {
     }
 }
 
+/// The terms in which this process has, or had, any array.
+#[derive(Clone, Default)]
+pub(super) struct Terms(Rc<RefCell<BTreeSet<u64>>>);
+
+impl Terms {
+    /// Whether a page is another process' than this one.
+    fn is_foreign(&self, page: &OwnerPage) -> bool {
+        page.owner.is_some() && !self.0.borrow().contains(&page.term)
+    }
+}
+
 fn millis(span: Nanos) -> u32 {
     u32::try_from(span.0.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
@@ -181,16 +189,23 @@ async fn read<E: Env>(drive: &Watched<E>) -> Result<Option<OwnerPage>, DriveErro
     }
 }
 
-async fn read_all<E: Env>(drives: &[Watched<E>]) -> Vec<Option<OwnerPage>> {
-    let read = |drive: &Watched<E>| {
-        let drive = drive.clone();
-        async move { read(&drive).await.ok().flatten() }
-    };
+async fn ask_all<E: Env>(drives: &[Watched<E>]) -> Vec<Result<Option<OwnerPage>, DriveError>> {
     all_of(drives.iter().map(read).collect()).await
+}
+
+/// The same; one that can't be read is as good as none.
+async fn read_all<E: Env>(drives: &[Watched<E>]) -> Vec<Option<OwnerPage>> {
+    ask_all(drives).await.into_iter().map(|page| page.ok().flatten()).collect()
 }
 
 async fn write<E: Env>(drive: &Watched<E>, page: &OwnerPage) -> Result<(), DriveError> {
     drive.write_unleased(OWNER_AT, &[copy(&owner::encode(page))]).await
+}
+
+/// How long after the last contact what was sent to any of these may be carried out; `None` if none
+/// is reached by connections.
+fn longest_fence<E: Env>(drives: &[Watched<E>]) -> Option<Nanos> {
+    drives.iter().filter_map(|drive| drive.reached()).map(Reached::fence).max()
 }
 
 /// Has a drive be changed whatever stands on it.
@@ -204,6 +219,12 @@ pub(super) fn is_shared<E: Host>(record: &ArrayRecord, drives: &[Watched<E>]) ->
 }
 
 impl<E: Host> Manager<E> {
+    /// Who has shared arrays here.
+    fn identity(&self, record: &ArrayRecord) -> Result<Arc<Identity>, ManageError> {
+        let identity = self.inner.identity.borrow().clone();
+        identity.ok_or_else(|| ManageError::NoIdentity(record.name.clone()))
+    }
+
     /// What this server needs to have an array, if that is shared.
     pub(super) fn ownership(
         &self,
@@ -213,10 +234,9 @@ impl<E: Host> Manager<E> {
         if !is_shared(record, drives) {
             return Ok(None);
         }
-        let identity = self.inner.identity.borrow().clone();
-        let identity = identity.ok_or_else(|| ManageError::NoIdentity(record.name.clone()))?;
+        let identity = self.identity(record)?;
         let term = self.env().random();
-        self.inner.terms.borrow_mut().insert(term);
+        self.inner.terms.0.borrow_mut().insert(term);
         let lease = Arc::new(Lease::new(Nanos(identity.heartbeat.0 / 4)));
         let beats = RefCell::new(vec![Beat::default(); record.slots.len()]);
         let (heartbeat, taken_by, is_over, changed) = Default::default();
@@ -247,14 +267,12 @@ impl<E: Host> Manager<E> {
         if !is_shared(record, drives) {
             return Ok((Was::default(), false));
         }
-        let identity = self.inner.identity.borrow().clone();
-        let identity = identity.ok_or_else(|| ManageError::NoIdentity(record.name.clone()))?;
+        let identity = self.identity(record)?;
         if needs_halves(assembly) && options.start_degraded && !options.others_are_off {
             return Err(ManageError::NeedsOthersOff(record.name.clone()));
         }
         let mut pages: Vec<OwnerPage> = read_all(drives).await.into_iter().flatten().collect();
-        pages.retain(|page| page.owner.is_some());
-        pages.retain(|page| !self.inner.terms.borrow().contains(&page.term));
+        pages.retain(|page| self.inner.terms.is_foreign(page));
         let was = Was {
             record: record.owner.filter(|_| record.shared),
             pages: pages.iter().map(sign).collect(),
@@ -267,8 +285,7 @@ impl<E: Host> Manager<E> {
         let longest = |of: fn(&OwnerPage) -> u32| {
             pages.iter().map(of).max().map(|ms| Nanos::from_millis(ms.into()))
         };
-        let own_fence = drives.iter().filter_map(|drive| drive.reached()).map(Reached::fence).max();
-        let fence = longest(|page| page.fence_ms).or(own_fence).unwrap_or(Nanos(0));
+        let fence = longest(|page| page.fence_ms).or(longest_fence(drives)).unwrap_or_default();
         let period = longest(|page| page.period_ms).unwrap_or(identity.heartbeat);
         let is_known = self.inner.changed.borrow().contains_key(&record.array);
         let span = match who(&identity, &was, is_known) {
@@ -302,8 +319,7 @@ impl<E: Host> Manager<E> {
             let is_last = self.env().now() >= until;
             let pages = read_all(drives).await.into_iter().flatten();
             let has_moved = |page: &OwnerPage| {
-                let is_own = self.inner.terms.borrow().contains(&page.term);
-                page.owner.is_some() && !is_own && !was.pages.contains(&sign(page))
+                self.inner.terms.is_foreign(page) && !was.pages.contains(&sign(page))
             };
             let moved: Vec<OwnerPage> = pages.filter(has_moved).collect();
             if !moved.is_empty() {
@@ -411,39 +427,24 @@ impl<E: Host> Managed<E> {
         // What another array here asked of them, it asks no more.
         drives.iter().for_each(unguard);
         let begun = self.env().now();
-        let is_foreign = |page: &OwnerPage| own.is_anothers(page);
-        let is_new = |page: &OwnerPage| is_foreign(page) && !was.pages.contains(&sign(page));
-        let asked = drives.iter().map(|drive| {
-            let drive = drive.clone();
-            async move { (read(&drive).await, drive) }
-        });
-        let asked = all_of(asked.collect()).await;
-        let pages: Vec<&OwnerPage> =
-            asked.iter().filter_map(|own| own.0.as_ref().ok()?.as_ref()).collect();
-        let others = pages.iter().filter(|page| is_new(page) && !own.was_own(page));
-        self.nobodys(others.map(|page| (*page).clone()).collect())?;
+        let asked = ask_all(&drives).await;
+        let pages: Vec<&OwnerPage> = asked.iter().flatten().flatten().collect();
+        let is_new =
+            |page: &&OwnerPage| own.terms.is_foreign(page) && !was.pages.contains(&sign(page));
+        self.nobodys(pages.iter().copied().filter(is_new).cloned().collect())?;
         let longest = pages.iter().map(|page| Nanos::from_millis(page.period_ms.into())).max();
         let period = own.period().max(longest.unwrap_or_default());
         // One that can't say whose it is stays as it is.
-        let write = |drive: &Watched<E>| {
-            let page = own.page(self.record().array, drive, self.env().wall_millis());
-            let drive = drive.clone();
-            async move { write(&drive, &page).await }
-        };
-        let told = asked.iter().filter(|own| own.0.is_ok()).map(|own| write(&own.1));
-        all_of(told.collect()).await;
+        let told = drives.iter().zip(&asked).filter(|(_, page)| page.is_ok());
+        all_of(told.map(|(drive, _)| self.write_page(own, drive)).collect()).await;
         let took = self.env().now().since(begun);
-        let fence = drives.iter().filter_map(|own| own.reached()).map(Reached::fence).max();
         let wait = match took <= period {
             true => period,
             // Who had it meanwhile has to see that.
-            false => silence(period, fence.unwrap_or(Nanos(0))),
+            false => silence(period, longest_fence(&drives).unwrap_or_default()),
         };
         self.env().sleep(wait).await;
-        let guard = Guard {
-            offset: OWNER_AT,
-            begins: owner::named(self.record().array, own.owner(), own.term),
-        };
+        let guard = own.guard(self.record().array);
         for drive in &drives {
             drive.reached().inspect(|reached| reached.guard(Some(guard.clone())));
         }
@@ -454,7 +455,8 @@ impl<E: Host> Managed<E> {
                 own.beats.borrow_mut()[slot.index()].confirmed = Some(asked);
             }
         }
-        self.nobodys(pages.into_iter().flatten().filter(is_foreign).collect())?;
+        let anothers = pages.into_iter().flatten().filter(|page| own.is_anothers(page));
+        self.nobodys(anothers.collect())?;
         for drive in &drives {
             drive.lease(&own.lease);
         }
@@ -506,25 +508,22 @@ impl<E: Host> Managed<E> {
     pub(super) async fn may_come_back(&self, drive: &Watched<E>) -> Result<(), ManageError> {
         let Some(own) = &self.owner else { return Ok(()) };
         let page = read(drive).await.ok().flatten();
-        let others = page.filter(|page| own.is_anothers(page) && !own.was_own(page));
-        self.nobodys(others.into_iter().collect())
+        self.nobodys(page.filter(|page| own.terms.is_foreign(page)).into_iter().collect())
     }
 
     /// A drive that is to be put in a slot gets a page, and is changed by this server only.
     pub(super) async fn own_drive(&self, drive: &Watched<E>) -> Result<(), DriveError> {
         let Some(own) = &self.owner else { return Ok(()) };
         unguard(drive);
-        self.own_page(drive).await?;
-        let begins = owner::named(self.record().array, own.owner(), own.term);
-        let guard = Guard { offset: OWNER_AT, begins };
+        self.write_page(own, drive).await?;
+        let guard = own.guard(self.record().array);
         drive.reached().inspect(|reached| reached.guard(Some(guard)));
         drive.lease(&own.lease);
         Ok(())
     }
 
-    /// Writes a page of this server's to a drive, if the array is shared.
-    async fn own_page(&self, drive: &Watched<E>) -> Result<(), DriveError> {
-        let Some(own) = &self.owner else { return Ok(()) };
+    /// Writes this server's next page to a drive.
+    async fn write_page(&self, own: &Ownership, drive: &Watched<E>) -> Result<(), DriveError> {
         let page = own.page(self.record().array, drive, self.env().wall_millis());
         write(drive, &page).await
     }
@@ -600,8 +599,7 @@ impl<E: Host> Managed<E> {
         if is_late || own.is_over.get() || own.lease.is_revoked() {
             return After::Nothing;
         }
-        let page = own.page(self.record().array, &drive, self.env().wall_millis());
-        if let Err(error) = write(&drive, &page).await {
+        if let Err(error) = self.write_page(own, &drive).await {
             return After::Failed((slot, incarnation), error, false);
         }
         if is_own {

@@ -396,6 +396,17 @@ impl<E: Env> Watched<E> {
         Doing::held(Box::pin(async move { held.1.wait_until(|| held.0.get()).await }))
     }
 
+    /// Begins a change, once the lease holds.
+    fn change(
+        &self,
+        start: impl FnOnce(&E::Drive) -> <E::Drive as Drive>::Done + 'static,
+    ) -> Doing<E> {
+        match self.expired() {
+            Some(lease) => self.held(lease, start),
+            None => self.done(start),
+        }
+    }
+
     #[inline]
     fn pass<T>(&self, start: impl FnOnce(&E::Drive) -> T) -> Pass<E, T>
     where
@@ -447,17 +458,11 @@ impl<E: Env> Drive for Watched<E> {
     }
 
     fn write_zeroes(&self, offset: u64, bytes: u64) -> Doing<E> {
-        if let Some(lease) = self.expired() {
-            return self.held(lease, move |drive| drive.write_zeroes(offset, bytes));
-        }
-        self.done(|drive| drive.write_zeroes(offset, bytes))
+        self.change(move |drive| drive.write_zeroes(offset, bytes))
     }
 
     fn discard(&self, offset: u64, bytes: u64) -> Doing<E> {
-        if let Some(lease) = self.expired() {
-            return self.held(lease, move |drive| drive.discard(offset, bytes));
-        }
-        self.done(|drive| drive.discard(offset, bytes))
+        self.change(move |drive| drive.discard(offset, bytes))
     }
 
     fn reached(&self) -> Option<&dyn Reached> {

@@ -60,6 +60,15 @@ pub fn overwrite(view: &View, fields: &mut Fields<'_>) -> Result<Vec<NamedDrive>
     }
 }
 
+/// Our own keys of a new array: which of its drives may be overwritten, whether some may die
+/// together, and whether other servers may reach them.
+fn of_drives(view: &View, mut oem: Fields<'_>) -> Result<(Vec<NamedDrive>, bool, bool), Refusal> {
+    let overwrite = overwrite(view, &mut oem)?;
+    let (same_drive, shared) = (oem.flag("SameDrive")?, oem.flag("Shared")?);
+    oem.end()?;
+    Ok((overwrite, same_drive, shared))
+}
+
 /// The members of `CapacitySources[0].{what}.Members`.
 fn provided<'a>(sources: &Node<'a>, what: &str) -> Result<Node<'a>, Refusal> {
     let mut source = sources.only()?.fields()?;
@@ -85,10 +94,7 @@ pub fn array(view: &View, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let drives = links::drives(view, &items, 1, MOST_DRIVES)?;
     let strip_bytes = oem.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(0))?;
     let block_bytes = oem.take("BlockSizeBytes").map(|node| node.whole_u32(1)).transpose()?;
-    let overwrite = overwrite(view, &mut oem)?;
-    let same_drive = oem.flag("SameDrive")?;
-    let shared = oem.flag("Shared")?;
-    oem.end()?;
+    let (overwrite, same_drive, shared) = of_drives(view, oem)?;
     fields.end()?;
     Ok(Change::CreateArray(view::CreateArray {
         name,
@@ -166,10 +172,7 @@ fn volume_on_drives(
     let size_bytes =
         fields.take("CapacityBytes").map(|node| node.whole(1, u64::MAX)).transpose()?;
     let strip_bytes = fields.take("StripSizeBytes").map_or(Ok(STRIP), |node| node.whole_u32(1))?;
-    let overwrite = overwrite(view, &mut oem)?;
-    let same_drive = oem.flag("SameDrive")?;
-    let shared = oem.flag("Shared")?;
-    oem.end()?;
+    let (overwrite, same_drive, shared) = of_drives(view, oem)?;
     fields.end()?;
     let block_bytes = None;
     let array = view::CreateArray {
