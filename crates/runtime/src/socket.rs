@@ -274,6 +274,15 @@ impl Listener {
         Ok(Self { reactor: reactor.clone(), fd })
     }
 
+    /// Ends listening before it returns: whoever connects from then on is refused, and those who were
+    /// not accepted yet are reset. What accepts gets an error.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn close(&self) -> io::Result<()> {
+        sys::shutdown(self.fd.as_fd())
+    }
+
     /// Waits for a connection, to be served on this core.
     pub async fn accept(&self) -> io::Result<Socket> {
         Socket::from_fd(&self.reactor, self.accept_fd().await?)

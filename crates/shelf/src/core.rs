@@ -78,8 +78,8 @@ impl Volumes for Namespaces {
 }
 
 /// A port that listens.
-#[derive(Default)]
 struct Door {
+    listener: Listener,
     is_closed: Cell<bool>,
     changed: Event,
 }
@@ -145,21 +145,23 @@ impl Core {
     /// Listens at a port, and hands connections to all cores in turn.
     pub fn listen(&self, port: usize, listener: TcpListener, cores: Cores) -> std::io::Result<()> {
         let listener = Listener::from_tcp(self.env.reactor(), listener)?;
-        let door = Rc::new(Door::default());
+        let (is_closed, changed) = (Cell::default(), Event::default());
+        let door = Rc::new(Door { listener, is_closed, changed });
         self.doors.borrow_mut().insert(port, door.clone());
         let (env, shared) = (self.env.clone(), self.shared.clone());
         self.env.spawn(Priority::First, async move {
-            accept((env, shared), port, (listener, door), cores).await;
+            accept((env, shared), port, &door, cores).await;
         });
         Ok(())
     }
 
-    /// Does not listen at a port any more.
-    pub fn close(&self, port: usize) {
-        if let Some(door) = self.doors.borrow_mut().remove(&port) {
-            door.is_closed.set(true);
-            door.changed.notify();
-        }
+    /// Does not listen at a port any more once this returns.
+    pub fn close(&self, port: usize) -> std::io::Result<()> {
+        let Some(door) = self.doors.borrow_mut().remove(&port) else { return Ok(()) };
+        door.is_closed.set(true);
+        door.changed.notify();
+        // The task that accepts there drops it later.
+        door.listener.close()
     }
 
     fn serve(&self, fd: OwnedFd, port: usize) {
@@ -188,7 +190,7 @@ fn way(fd: OwnedFd) -> (OwnedFd, Way) {
 async fn accept(
     (env, shared): (Env, Arc<Shared>),
     port: usize,
-    (listener, door): (Listener, Rc<Door>),
+    door: &Door,
     cores: Cores,
 ) {
     loop {
@@ -202,7 +204,7 @@ async fn accept(
         // One for all connections: each that is begun leaves a waker behind until it happens.
         let mut changed = pin!(door.changed.wait_until(changed));
         loop {
-            match first_of(listener.accept_fd(), changed.as_mut()).await {
+            match first_of(door.listener.accept_fd(), changed.as_mut()).await {
                 First::One(Ok(fd)) => {
                     let next = shared.next.fetch_add(1, Ordering::Relaxed);
                     let core = CoreId(next % env.cores());
@@ -213,6 +215,7 @@ async fn accept(
                     };
                     cores.run_on(core, Box::new(serve));
                 }
+                First::One(Err(_)) if door.is_closed.get() => return,
                 First::One(Err(_)) => env.sleep(REST).await,
                 First::Other(()) => break,
             }

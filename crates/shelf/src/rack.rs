@@ -336,7 +336,10 @@ impl Rack {
         for (port, (was, is)) in before.0.into_iter().zip(after.0).enumerate() {
             self.shared.switches.silence_port(port, is == Some(Pull::Silent));
             if is_reset(is) && !is_reset(was) {
-                self.on_core(CoreId(0), move |core| core.close(port))?;
+                let closed = self.on_core(CoreId(0), move |core| core.close(port))?;
+                closed.map_err(|error| {
+                    ShelfError::of(format_args!("port {}", self.plan.port_name(port)), &error)
+                })?;
                 self.on_cores(move |core| core.reset(|own, _| own == port))?;
             } else if is_reset(was) && !is_reset(is) {
                 self.listen(port)?;
