@@ -5,6 +5,7 @@
 //! |-------------|---------|---------------------------------------------------------------------|
 //! | running     | taken   | the engine has met another server's page on its drives              |
 //! | taken       | stopped | its exports are ended, and the engine has let go of it              |
+//! | waiting     | taken   | its drives are reached again, and another server has it             |
 //! | refused     | found   | the server that had it has stopped it                               |
 //!
 //! Invariants
@@ -172,27 +173,46 @@ impl Manager {
         let _held = self.holds.take(&uuid, false).await;
         let Ok(status) = self.running_array(&uuid).await else { return };
         let Some(host) = taken_by(&status) else { return };
-        let problem = || Error::new(&say::TAKEN_OVER, &[&host]).about(&status.name);
         // Before it is stopped: nobody may start it.
-        self.take_in_hand(array);
-        if !self.is_refused_as(array, &[&say::TAKEN_OVER]) {
-            let args: [&dyn Display; 2] = [&status.name, &host];
-            self.events().tell(&say::ARRAY_TAKEN_OVER, &args, &uri::pool(&uuid));
-            runtime::say(format_args!(
-                "palisade: array \"{}\" was {}\n  {}",
-                status.name,
-                problem().error,
-                problem().hint
-            ));
-        }
+        let problem = self.tell_taken(array, &status.name, host);
         let paths = status.slots.iter().filter_map(|slot| slot.path.clone()).collect();
-        self.refuse_at(array, problem(), paths);
+        self.refuse_at(array, problem.clone(), paths);
         // What can't be stopped is tried again.
         if self.stop_running(&status).await.is_ok() {
             // By the drives that are found of it.
-            self.refuse(array, problem());
+            self.refuse(array, problem);
         }
         self.tell_absent().await;
+    }
+
+    /// Says once that another server has taken an array over, and leaves it to people from then on;
+    /// why it does not run.
+    fn tell_taken(&self, array: Uuid, name: &str, host: &str) -> Error {
+        let problem = Error::new(&say::TAKEN_OVER, &[&host]).about(name);
+        self.take_in_hand(array);
+        if !self.is_refused_as(array, &[&say::TAKEN_OVER]) {
+            let args: [&dyn Display; 2] = [&name, &host];
+            self.events().tell(&say::ARRAY_TAKEN_OVER, &args, &uri::pool(&array.to_string()));
+            runtime::say(format_args!(
+                "palisade: array \"{name}\" was {}\n  {}",
+                problem.error, problem.hint
+            ));
+        }
+        problem
+    }
+
+    /// An array that ran here until its drives were out of reach can't be started, as another
+    /// server has it: that has taken it over meanwhile.
+    pub(crate) async fn was_taken_meanwhile(&self, array: Uuid) {
+        let paths = Vec::from_iter(self.inventory().paths_of(array));
+        self.revisit(&paths).await;
+        let Some((found, name)) = self.owner_of(array) else { return };
+        if self.server().await.is_ok_and(|own| own.host != found.owner.host) {
+            let id = found.owner.host.to_string();
+            let host = if found.name.is_empty() { id } else { found.name };
+            let problem = self.tell_taken(array, &name, &host);
+            self.refuse(array, problem);
+        }
     }
 
     /// Looks again and again at the drives of shared arrays that were found, for as long as the

@@ -243,6 +243,9 @@ impl Manager {
             self.forget_problem(uuid);
             return false;
         }
+        if is_final && self.returns.is_waiting(uuid) {
+            self.was_taken_meanwhile(uuid).await;
+        }
         self.returns.settled(uuid);
         if let Ok(status) = &outcome {
             runtime::say(format_args!(

@@ -187,12 +187,7 @@ fn way(fd: OwnedFd) -> (OwnedFd, Way) {
 }
 
 /// Accepts connections at a port until it is closed; none while that is silent.
-async fn accept(
-    (env, shared): (Env, Arc<Shared>),
-    port: usize,
-    door: &Door,
-    cores: Cores,
-) {
+async fn accept((env, shared): (Env, Arc<Shared>), port: usize, door: &Door, cores: Cores) {
     loop {
         let is_silent = || shared.switches.is_port_silent(port);
         let is_open = || (door.is_closed.get() || !is_silent()).then_some(());

@@ -297,7 +297,7 @@ impl Shelf {
         let cable = &self.cables[port];
         let lines = || cable.lines.borrow().clone();
         let mut span = Nanos(rng.between(1, 2 * KEEP_ALIVE.0));
-        let mut group = None;
+        let (mut group, mut silent) = (None, Vec::new());
         match trouble {
             Trouble::Held | Trouble::Left => {
                 cable.is_down.set(true);
@@ -313,6 +313,7 @@ impl Shelf {
                 for line in lines() {
                     let cut = Some((line.sent(), Cut::Silence));
                     line.set_weather(Weather { cut, ..line.weather() });
+                    silent.push(line);
                 }
             }
             Trouble::Reset => {
@@ -344,7 +345,8 @@ impl Shelf {
             cable.is_down.set(false);
             cable.lines.borrow().iter().for_each(Line::let_go);
             group.inspect(|own| shelf.target.set_access(PORTS[port], *own, Access::Optimized));
-            while !shelf.is_connected() {
+            // The server may not have noticed yet that it hears nothing any more.
+            while !shelf.is_connected() || !silent.iter().all(Line::is_over) {
                 shelf.env.sleep(Nanos::from_millis(50)).await;
             }
             // What waits for the fence holds others up.

@@ -113,20 +113,46 @@ fn rounds() -> usize {
     said.map_or(ROUNDS, |said| said.parse().expect("PALISADE_TAKEOVERS is a number"))
 }
 
-#[test]
-fn the_array_of_a_server_that_is_gone_is_taken_over() {
+/// A shelf, a server that has an array there, and one that has found it.
+fn begin() -> (Shelf, Server, Server) {
     let shelf = Shelf::start(&["--ports", "2", "--drives", "4", "--drive-size", "32M"]);
-    let [mut owner, mut other] = [1, 2].map(|number| Server::start(number, &shelf));
+    let [owner, other] = [1, 2].map(|number| Server::start(number, &shelf));
     let names: Vec<String> =
         (1..=4).map(|drive| format!("nvme://{}/1", shelf.subsystem(drive))).collect();
     owner.daemon.create("tank", "5", &names, &[]);
+    until("the other finds it", LIMIT, || {
+        other.daemon.call(&["array", "list"]).to_string().contains("tank").then_some(())
+    });
+    (shelf, owner, other)
+}
+
+/// One that stood still wakes while no path leads to any drive. It does not know yet that another
+/// server has the array by then, and waits for its drives.
+#[test]
+fn a_server_that_waited_for_its_drives_says_who_has_the_array_meanwhile() {
+    let (shelf, owner, other) = begin();
+    owner.signal(Signal::STOP);
+    other.daemon.call(&["array", "assemble", "tank", "--take-over"]);
+    shelf.ctl(&["pull", "shelf", "--reset"]);
+    owner.signal(Signal::CONT);
+    until("it waits", LIMIT, || owner.says("to which no path leads").then_some(()));
+    shelf.ctl(&["restore", "shelf"]);
+    until("it is told", LIMIT, || owner.says("taken over by").then_some(()));
+    until("it goes on", LIMIT, || (other.daemon.show("tank")["state"] == "optimal").then_some(()));
+    assert!(owner.says("stop it on that server"), "{}", owner.daemon.call(&["status"]));
+    for server in [owner, other] {
+        server.daemon.stop();
+    }
+    shelf.stop();
+}
+
+#[test]
+fn the_array_of_a_server_that_is_gone_is_taken_over() {
+    let (shelf, mut owner, mut other) = begin();
     let shown = owner.daemon.show("tank");
     assert_eq!((&shown["shared"], &shown["owner"]["own"]), (&true.into(), &true.into()));
     owner.daemon.call(&["volume", "create", "tank/v", "--size", &VOLUME.to_string()]);
     let mut blocks = Blocks::new(VOLUME);
-    until("the other finds it", LIMIT, || {
-        other.daemon.call(&["array", "list"]).to_string().contains("tank").then_some(())
-    });
     for round in 0..rounds() {
         let socket = owner.serve();
         let how = if round % 2 == 0 { How::Halted } else { How::Killed };
