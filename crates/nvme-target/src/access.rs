@@ -19,14 +19,29 @@ pub enum Hosts {
     Any,
     /// These.
     Only(BTreeSet<Nqn>),
+    /// At each port these, and at others none.
+    At(BTreeMap<PortId, BTreeSet<Nqn>>),
 }
 
 impl Hosts {
-    /// Whether a host may; none: it has no name.
+    /// Whether a host may, at any port; none: it has no name.
     pub(crate) fn allow(&self, host: Option<&Nqn>) -> bool {
+        let has = |hosts: &BTreeSet<Nqn>| host.is_some_and(|host| hosts.contains(host));
         match self {
             Self::Any => true,
-            Self::Only(hosts) => host.is_some_and(|host| hosts.contains(host)),
+            Self::Only(hosts) => has(hosts),
+            Self::At(ports) => ports.values().any(has),
+        }
+    }
+
+    /// Whether a host may at this port.
+    fn allow_at(&self, port: PortId, host: Option<&Nqn>) -> bool {
+        match self {
+            Self::At(ports) => {
+                let hosts = ports.get(&port);
+                hosts.zip(host).is_some_and(|(hosts, host)| hosts.contains(host))
+            }
+            Self::Any | Self::Only(_) => self.allow(host),
         }
     }
 }
@@ -87,7 +102,9 @@ pub struct Export<K> {
 impl<K> Export<K> {
     /// Whether a host finds it that looks for a subsystem at a port.
     pub(crate) fn is_found(&self, subsystem: &Nqn, port: PortId, host: Option<&Nqn>) -> bool {
-        self.subsystem == *subsystem && self.hosts.allow(host) && self.ports.contains(&port)
+        self.subsystem == *subsystem
+            && self.ports.contains(&port)
+            && self.hosts.allow_at(port, host)
     }
 }
 
@@ -188,8 +205,11 @@ impl<K: Clone> Exports<K> {
 
     /// The subsystems that `host` finds, with the port of each.
     pub fn found_by(&self, host: Option<&Nqn>) -> BTreeSet<(Nqn, PortId)> {
-        let own = self.0.values().filter(|e| e.hosts.allow(host));
-        own.flat_map(|e| e.ports.iter().map(|port| (e.subsystem.clone(), *port))).collect()
+        let ports = |e: &Export<K>| {
+            let own = e.ports.iter().filter(|port| e.hosts.allow_at(**port, host));
+            own.map(|port| (e.subsystem.clone(), *port)).collect::<Vec<_>>()
+        };
+        self.0.values().flat_map(ports).collect()
     }
 }
 
@@ -268,6 +288,20 @@ mod tests {
         );
         assert_eq!(exports.found_by(None).len(), 1);
         assert!(exports.is_at(&nqn("t"), PortId(1)) && !exports.is_at(&nqn("t"), PortId(2)));
+    }
+
+    #[test]
+    fn hosts_may_differ_by_port() {
+        let mut exports = Exports::default();
+        let set = |host: &str| BTreeSet::from([nqn(host)]);
+        let at = Hosts::At([(PortId(1), set("one")), (PortId(2), set("two"))].into());
+        assert!(at.allow(Some(&nqn("two"))) && !at.allow(Some(&nqn("three"))) && !at.allow(None));
+        exports.add("a", export("s", 1, &[1, 2, 3], at)).unwrap();
+        let has = |port, host: &str| exports.has(&nqn("s"), PortId(port), Some(&nqn(host)));
+        assert_eq!([1, 2, 3].map(|port| has(port, "one")), [true, false, false]);
+        assert_eq!([1, 2, 3].map(|port| has(port, "two")), [false, true, false]);
+        assert_eq!(exports.found_by(Some(&nqn("one"))), [(nqn("s"), PortId(1))].into());
+        assert!(!exports.has(&nqn("s"), PortId(1), None) && exports.found_by(None).is_empty());
     }
 
     #[test]

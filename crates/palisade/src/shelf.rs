@@ -12,7 +12,7 @@ use ::bench::Scale;
 use pace::Model;
 use serde_json::{Value, json};
 use shelf::plan::{Balance, Map};
-use shelf::{Ask, Control, Plan, Pull, Shelf, ShelfError};
+use shelf::{Ask, Control, Plan, Pull, Shelf, ShelfError, ZoneWords};
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -144,7 +144,11 @@ enum What {
         /// Its value
         value: String,
     },
-    /// Show ports, drives and sensors
+    /// Say which hosts have which drives. Once there is a zone, hosts have what zones grant them,
+    /// and nothing else
+    #[command(subcommand)]
+    Zone(Zone),
+    /// Show ports, drives, sensors and zones
     Show {
         /// Print one JSON object
         #[arg(long)]
@@ -171,6 +175,51 @@ enum Slow {
         #[arg(long)]
         ms: u64,
     },
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Zone {
+    /// Add one
+    Add {
+        /// Its name
+        name: String,
+        /// Hosts that have it
+        #[arg(long, value_name = "NQN", required = true, num_args = 1..)]
+        host: Vec<String>,
+        /// Drives that they have, such as 1-8 or 1,3,17-24
+        #[arg(long, value_name = "LIST", value_parser = numbers)]
+        drives: Numbers,
+        /// Namespaces of each drive [default: all]
+        #[arg(long, value_name = "LIST", value_parser = numbers)]
+        namespaces: Option<Numbers>,
+        /// Ports at which they have them, such as A1,B1 [default: all at which the drives are]
+        #[arg(long, value_name = "PORTS", value_delimiter = ',')]
+        ports: Vec<String>,
+    },
+    /// Remove one: its hosts lose what no other zone grants them
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+/// Numbers, as 1,3,17-24 says them.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Numbers(Vec<usize>);
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    let told = || "give numbers, such as 1-8 or 1,3,17-24".to_owned();
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u16>().map_err(|_| told());
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(told());
+        }
+        all.extend((first..=last).map(usize::from));
+    }
+    Ok(Numbers(all))
 }
 
 fn model(text: &str) -> Result<&'static Model, String> {
@@ -317,6 +366,16 @@ fn ask(ctl: &Ctl) -> ExitCode {
         }
         What::Slow(Slow::Drive { drive, ms }) => Ask::Slow { drive: drive.clone(), ms: *ms },
         What::Set { name, value } => Ask::Set { name: name.clone(), value: value.clone() },
+        What::Zone(Zone::Add { name, host, drives, namespaces, ports }) => {
+            Ask::AddZone(ZoneWords {
+                name: name.clone(),
+                hosts: host.clone(),
+                drives: drives.0.clone(),
+                namespaces: namespaces.clone().unwrap_or_default().0,
+                ports: ports.clone(),
+            })
+        }
+        What::Zone(Zone::Remove { name }) => Ask::RemoveZone { name: name.clone() },
         What::Show { .. } => Ask::Show,
     };
     match shelf::ask(&ctl.control, &wanted) {
@@ -375,7 +434,35 @@ fn shown(answer: &Value) -> String {
         true => "all sensors are ok\n".to_owned(),
         false => table(&["SENSOR", "VALUE", "UNIT", "STATE"], &wrong),
     };
+    let zones: Vec<Vec<String>> = list(&answer["zones"])
+        .iter()
+        .map(|zone| {
+            let mut cells = vec![cell(&zone["name"])];
+            let own = ["drives", "namespaces", "ports", "hosts"];
+            cells.extend(own.map(|key| names(&zone[key])));
+            cells
+        })
+        .collect();
+    let zones = match zones.is_empty() {
+        true => "no zones: any host has all\n".to_owned(),
+        false => table(&["ZONE", "DRIVES", "NAMESPACES", "PORTS", "HOSTS"], &zones),
+    };
     let ports = table(&["PORT", "ADDRESS", "STATE", "MBPS", "MTU", "HOSTS"], &ports);
     let drives = table(&["SLOT", "SERIAL", "STATE", "SUBSYSTEM", "HOSTS"], &drives);
-    format!("{ports}\n{drives}\n{sensors}")
+    format!("{ports}\n{drives}\n{sensors}\n{zones}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_said_as_lists_and_spans() {
+        let read = |text| numbers(text).map(|own| own.0);
+        assert_eq!(read("1-3"), Ok(vec![1, 2, 3]));
+        assert_eq!(read("7,1, 9-10"), Ok(vec![7, 1, 9, 10]));
+        for wrong in ["", "1-", "3-1", "a", "1,,2", "-1", "1-2-3", "70000"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -274,8 +274,8 @@ impl Listener {
         Ok(Self { reactor: reactor.clone(), fd })
     }
 
-    /// Ends listening before it returns: whoever connects from then on is refused, and those who were
-    /// not accepted yet are reset. What accepts gets an error.
+    /// Ends listening before it returns: whoever connects from then on is refused, and who was not
+    /// accepted yet is reset. What accepts gets an error.
     ///
     /// # Errors
     /// What the kernel says.

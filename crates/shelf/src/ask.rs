@@ -3,6 +3,7 @@
 use crate::error::ShelfError;
 use crate::rack::{Rack, Shelf};
 use crate::state::{Pull, Shown};
+use crate::zone::ZoneWords;
 use serde::{Deserialize, Serialize};
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -52,6 +53,15 @@ pub enum Ask {
         name: String,
         /// What.
         value: String,
+    },
+    /// Add a zone.
+    #[serde(rename = "zone-add")]
+    AddZone(ZoneWords),
+    /// Remove a zone.
+    #[serde(rename = "zone-remove")]
+    RemoveZone {
+        /// Which.
+        name: String,
     },
     /// Show all of it.
     Show,

@@ -3,7 +3,8 @@
 //! machine what hosts of such a shelf do.
 //!
 //! - [`plan`]: what a shelf is made of, and what its parts are called. `state`: what has become of
-//!   them, and what is shown. `sensors`: what it measures of itself. These do nothing.
+//!   them, and what is shown. `sensors`: what it measures of itself. `zone`: which hosts have what.
+//!   These do nothing.
 //! - [`Shelf`]: one that runs: `core` is what runs on each core, `gate` a connection that can fall
 //!   silent, `namespace` what is served, `switches` what connections look at.
 //! - [`ask`]: what a running shelf is asked, over a socket.
@@ -18,6 +19,7 @@ mod rack;
 mod sensors;
 mod state;
 mod switches;
+mod zone;
 
 pub use ask::{Answer, Ask, Control, ask};
 pub use error::ShelfError;
@@ -25,3 +27,4 @@ pub use plan::Plan;
 pub use rack::{Shelf, serial};
 pub use sensors::{Reading, ShownSensor};
 pub use state::{Pull, Shown, ShownDrive, ShownModule, ShownNamespace, ShownPort};
+pub use zone::ZoneWords;

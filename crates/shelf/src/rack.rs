@@ -10,6 +10,7 @@ use crate::error::ShelfError;
 use crate::plan::{BLOCK_BYTES, Plan};
 use crate::state::{Hosts, Pull, State};
 use crate::switches::Switches;
+use crate::zone::Zones;
 use drives::{OpenOptions, SharedDrive};
 use nvme_target::{Export, Port, Product, Target};
 use pace::DriveState;
@@ -64,8 +65,6 @@ pub(crate) struct Rack {
     shared: Arc<Shared>,
     cores: Cores,
     ports: Vec<HeldPort>,
-    /// What each drive serves, by its names in the target.
-    exports: Vec<Vec<(String, Export<Key>)>>,
     state: Mutex<State>,
 }
 
@@ -110,9 +109,12 @@ impl Shelf {
             names: (0..plan.drives).map(|drive| plan.subsystem(drive).to_string()).collect(),
             next: AtomicU16::new(0),
         });
-        let exports: Vec<_> = (0..plan.drives).map(|drive| exports(plan, drive)).collect();
-        for (name, export) in exports.iter().flatten() {
-            shared.target.add(name, export.clone()).expect("each has its own name and number");
+        let zones = match &plan.folder {
+            Some(folder) => Zones::load(folder, plan)?,
+            None => Zones::default(),
+        };
+        for (name, export) in (0..plan.drives).flat_map(|drive| exports(plan, &zones, drive)) {
+            shared.target.add(&name, export).expect("each has its own name and number");
         }
         for port in 0..plan.ports {
             for group in [0, 1].map(Plan::group) {
@@ -128,8 +130,7 @@ impl Shelf {
         let rack = Rack {
             cores: runtime.handle(),
             ports: held(plan)?,
-            exports,
-            state: Mutex::new(State::new(plan)),
+            state: Mutex::new(State::new(plan, zones)),
             plan: plan.clone(),
             shared,
         };
@@ -227,8 +228,8 @@ fn file(
     opened.map_err(|error| ShelfError::Failed(error.to_string()))
 }
 
-/// What a drive serves.
-fn exports(plan: &Plan, drive: usize) -> Vec<(String, Export<Key>)> {
+/// What a drive serves, by its names in the target.
+fn exports(plan: &Plan, zones: &Zones, drive: usize) -> Vec<(String, Export<Key>)> {
     let ports: BTreeSet<_> = plan.ports_of(drive).into_iter().map(Shared::port_id).collect();
     let export = |namespace: usize| {
         let nsid = namespace as u32 + 1;
@@ -240,7 +241,7 @@ fn exports(plan: &Plan, drive: usize) -> Vec<(String, Export<Key>)> {
             nguid: id,
             uuid: id,
             ports: ports.clone(),
-            hosts: nvme_target::Hosts::Any,
+            hosts: zones.hosts(drive, namespace + 1),
             group: Plan::group(drive),
         };
         (format!("{drive}:{nsid}"), export)
@@ -314,6 +315,8 @@ impl Rack {
                     self.shared.target.set_access(Shared::port_id(port), group, access);
                 }
             }
+            Ask::AddZone(words) => self.rezone(|zones| zones.add(words, &self.plan))?,
+            Ask::RemoveZone { name } => self.rezone(|zones| zones.remove(name))?,
             Ask::Show => {
                 let (hosts, address_of) = (self.hosts(), |port: usize| self.ports[port].address);
                 return Ok(Answer::Shown(self.lock().shown(&hosts, address_of)));
@@ -348,18 +351,40 @@ impl Rack {
         for (drive, (was, is)) in before.1.into_iter().zip(after.1).enumerate() {
             self.shared.switches.silence_drive(drive, is == Some(Pull::Silent));
             if is_reset(is) && !is_reset(was) {
-                for (name, _) in &self.exports[drive] {
-                    self.shared.target.suspend(name);
+                for (name, _) in exports(&self.plan, &state.zones, drive) {
+                    self.shared.target.suspend(&name);
                 }
                 self.on_cores(move |core| core.reset(|_, own| own == Some(drive)))?;
             } else if is_reset(was) && !is_reset(is) {
-                for (name, export) in &self.exports[drive] {
-                    let added = self.shared.target.add(name, export.clone());
-                    added.expect("nobody else has its name or number");
-                }
+                self.serve(&state, drive);
             }
         }
         self.on_cores(core::Core::look_again)
+    }
+
+    /// Changes zones, and what hosts have by that: who has nothing of a drive any more loses it.
+    fn rezone(
+        &self,
+        change: impl FnOnce(&mut Zones) -> Result<(), ShelfError>,
+    ) -> Result<(), ShelfError> {
+        let mut state = self.lock();
+        let mut zones = state.zones.clone();
+        change(&mut zones)?;
+        if let Some(folder) = &self.plan.folder {
+            zones.save(folder, &self.plan)?;
+        }
+        state.zones = zones;
+        let is_there = |drive: &usize| !is_reset(state.drive(*drive));
+        (0..self.plan.drives).filter(is_there).for_each(|drive| self.serve(&state, drive));
+        Ok(())
+    }
+
+    /// Serves what a drive has, to those who have it by the zones.
+    fn serve(&self, state: &State, drive: usize) {
+        for (name, export) in exports(&self.plan, &state.zones, drive) {
+            let added = self.shared.target.add(&name, export);
+            added.expect("nobody else has its name or number");
+        }
     }
 
     /// Who is connected.

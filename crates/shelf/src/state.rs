@@ -7,6 +7,7 @@
 use crate::error::ShelfError;
 use crate::plan::{Module, Part, Plan};
 use crate::sensors::{self, Sensor, ShownSensor};
+use crate::zone::{ZoneWords, Zones};
 use core::net::SocketAddr;
 use nvme::log::Access;
 use nvme_target::Group;
@@ -50,12 +51,15 @@ pub(crate) struct State {
     slow_ms: Vec<u64>,
     links: Vec<Link>,
     sensors: Vec<Sensor>,
+    /// Which hosts have what.
+    pub zones: Zones,
 }
 
 impl State {
     /// All in order.
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan, zones: Zones) -> Self {
         Self {
+            zones,
             drives: vec![None; plan.drives],
             ports: vec![None; plan.ports],
             modules: BTreeMap::new(),
@@ -174,7 +178,7 @@ impl State {
             ioms: Module::ALL.map(module).to_vec(),
             drives: (0..plan.drives).map(drive).collect(),
             sensors: self.sensors.iter().map(Sensor::shown).collect(),
-            zones: Vec::new(),
+            zones: self.zones.words(plan),
         }
     }
 }
@@ -214,7 +218,7 @@ pub struct Shown {
     /// Sensors.
     pub sensors: Vec<ShownSensor>,
     /// What hosts are granted; empty: any host has all.
-    pub zones: Vec<()>,
+    pub zones: Vec<ZoneWords>,
 }
 
 /// An IO module, as it is shown.
@@ -279,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_port_is_what_it_and_what_it_is_in_come_to() {
-        let mut state = State::new(&Plan::small(4, 8));
+        let mut state = State::new(&Plan::small(4, 8), Zones::default());
         let ports = |state: &State| [0, 1, 2, 3].map(|port| state.port(port));
         let (silent, reset) = (Some(Pull::Silent), Some(Pull::Reset));
         assert_eq!(ports(&state), [None; 4]);
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_shown() {
-        let mut state = State::new(&Plan::small(2, 2));
+        let mut state = State::new(&Plan::small(2, 2), Zones::default());
         state.say("port.B1.mtu", "1500").unwrap();
         state.say("port.b1.mbps", "25000").unwrap();
         state.say("fan.2", "absent").unwrap();
@@ -317,7 +321,7 @@ mod tests {
 
     #[test]
     fn how_ports_come_to_drives_is_said_for_both_groups_or_for_one() {
-        let mut state = State::new(&Plan::small(2, 2));
+        let mut state = State::new(&Plan::small(2, 2), Zones::default());
         let both = state.say("port.A1.ana", "change").unwrap();
         assert_eq!(
             both.iter().map(|own| (own.0, own.2)).collect::<Vec<_>>(),

@@ -6,7 +6,7 @@ use drives::remote::{Fabric, Place};
 use io::{Buf, DriveError, Pool};
 use nvme::nqn::Nqn;
 use palisade_shelf::plan::Balance;
-use palisade_shelf::{Answer, Ask, Control, Plan, Pull, Shelf, ShelfError, Shown, ask};
+use palisade_shelf::{Answer, Ask, Control, Plan, Pull, Shelf, ShelfError, Shown, ZoneWords, ask};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -209,6 +209,64 @@ fn access_is_asymmetric_if_so_wanted_and_as_it_is_set() {
     assert_eq!(read(&drive), Ok(1));
     set("port.B1.ana.2", "optimized");
     wait_for("the event", || are([NonOptimized, Optimized]));
+}
+
+/// Once there is a zone, a host has what zones grant it, at the ports that they say.
+#[test]
+fn a_host_has_what_zones_grant() {
+    let plan = Plan { map: palisade_shelf::plan::Map::Any, ..Plan::small(2, 3) };
+    let (shelf, fabric) = (Shelf::start(&plan).expect("it starts"), fabric());
+    let names = [0, 1, 2].map(|drive| plan.subsystem(drive));
+    let found = || -> Vec<(String, String)> {
+        let (_, places) = fabric.discover(&place(&shelf, "A1")).expect("told");
+        places.into_iter().map(|own| (own.subsystem.to_string(), own.service)).collect()
+    };
+    assert_eq!(found().len(), 6);
+    for name in &names[..2] {
+        for port in ["A1", "B1"] {
+            fabric.connect(&place(&shelf, port), name).expect("connected");
+        }
+    }
+    let drives = [0, 1].map(|drive| fabric.open(&names[drive], 1).expect("a drive"));
+    write(&drives[0], 1);
+    let zone = |name: &str, host: &str, drive: usize| ZoneWords {
+        name: name.to_owned(),
+        hosts: vec![host.to_owned()],
+        drives: vec![drive],
+        ..ZoneWords::default()
+    };
+    let ask = |asked: Ask| shelf.ask(&asked).expect("done");
+    // Another host's: this one has nothing any more.
+    ask(Ask::AddZone(zone("other", "nqn.2026-11.example:other", 2)));
+    wait_for("the loss", || !states(&fabric).contains(&PathState::Live));
+    assert_eq!(found(), []);
+    let refused = fabric.connect(&place(&shelf, "A1"), &names[2]);
+    assert!(refused.is_err_and(|error| error.to_string().contains("host")), "it may not");
+    // The first namespace of the first drive, by one port.
+    let own =
+        ZoneWords { namespaces: vec![1], ports: vec!["B1".to_owned()], ..zone("own", HOST, 1) };
+    ask(Ask::AddZone(own));
+    let only = |port: &str| (names[0].to_string(), place(&shelf, port).port.to_string());
+    assert_eq!(found(), [only("B1")]);
+    wait_for("the return", || states(&fabric)[1] == PathState::Live);
+    assert_eq!(read(&drives[0]), Ok(1), "what it wrote before");
+    // One that knows nothing of before.
+    let fresh = self::fabric();
+    fresh.connect(&place(&shelf, "B1"), &names[0]).expect("connected");
+    assert!(fresh.open(&names[0], 2).is_err(), "it has the first namespace only");
+    assert_eq!(fresh.open(&names[0], 1).map(|drive| read(&drive)).ok(), Some(Ok(1)));
+    drop(fresh);
+    let live = |state: &PathState| *state == PathState::Live;
+    assert_eq!(states(&fabric).iter().filter(|own| live(own)).count(), 1);
+    // Pulled out and put back, a drive is whose it was.
+    pull(&shelf, "drive", "1", Pull::Reset);
+    restore(&shelf, "drive", "1");
+    assert_eq!(found(), [only("B1")]);
+    for name in ["own", "other"] {
+        ask(Ask::RemoveZone { name: name.to_owned() });
+    }
+    assert_eq!(found().len(), 6, "any host has all again");
+    wait_for("all", || states(&fabric).iter().all(live));
 }
 
 #[test]

@@ -13,6 +13,15 @@ use std::thread::JoinHandle;
 const WRITTEN: usize = 4 << 20;
 const STEP: usize = 256 << 10;
 
+/// What is not there, or can't be, is told, with what is.
+fn refuses(shelf: &Shelf, all: &[(&[&str], &str)]) {
+    for (words, told) in all {
+        let refused = shelf.try_ctl(words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {}", text(&refused));
+        assert!(text(&refused).contains(told), "{words:?}: {}", text(&refused));
+    }
+}
+
 #[test]
 fn a_shelf_says_what_it_has_and_what_it_has_not() {
     let shelf = Shelf::start(&["--ports", "4", "--drives", "6", "--serial", "S7"]);
@@ -39,18 +48,17 @@ fn a_shelf_says_what_it_has_and_what_it_has_not() {
     let people = shelf.ctl(&["show"]);
     assert!(people.contains("B2") && people.contains("warning"), "{people}");
     shelf.ctl(&["restore", "iom", "B"]);
-    for (words, status, told) in [
-        (&["pull", "drive", "7"][..], 2, "there are 1 to 6"),
-        (&["restore", "port", "C1"], 2, "there are A1, A2, B1, B2"),
-        (&["pull", "fan", "1"], 2, "a part is one of"),
-        (&["set", "fan.9", "1"], 2, "there is no fan.9"),
-        (&["slow", "drive", "1", "--ms", "long"], 2, "invalid value"),
-        (&["pull", "drive", "1", "--silent", "--reset"], 2, "cannot be used with"),
-    ] {
-        let refused = shelf.try_ctl(words);
-        assert_eq!(refused.status.code(), Some(status), "{words:?}: {}", text(&refused));
-        assert!(text(&refused).contains(told), "{words:?}: {}", text(&refused));
-    }
+    refuses(
+        &shelf,
+        &[
+            (&["pull", "drive", "7"], "there are 1 to 6"),
+            (&["restore", "port", "C1"], "there are A1, A2, B1, B2"),
+            (&["pull", "fan", "1"], "a part is one of"),
+            (&["set", "fan.9", "1"], "there is no fan.9"),
+            (&["slow", "drive", "1", "--ms", "long"], "invalid value"),
+            (&["pull", "drive", "1", "--silent", "--reset"], "cannot be used with"),
+        ],
+    );
     let socket = shelf.socket().to_string_lossy().into_owned();
     shelf.stop();
     let program = |words: &[&str]| output(Command::new(env!("CARGO_BIN_EXE_palisade")).args(words));
@@ -68,6 +76,35 @@ fn a_shelf_says_what_it_has_and_what_it_has_not() {
         assert_eq!(refused.status.code(), Some(status), "{words:?}: {}", text(&refused));
         assert!(text(&refused).contains(told), "{words:?}: {}", text(&refused));
     }
+}
+
+#[test]
+fn a_shelf_shows_its_zones() {
+    let shelf = Shelf::start(&["--ports", "4", "--drives", "6"]);
+    let host = "nqn.2026-11.example:h";
+    shelf.ctl(&["zone", "add", "z1", "--host", host, "--drives", "1-2,5", "--namespaces", "1"]);
+    let shown = shelf.show();
+    let zone = &shown["zones"][0];
+    assert_eq!((&zone["name"], &zone["hosts"][0]), (&"z1".into(), &host.into()));
+    assert_eq!(zone["drives"], serde_json::json!([1, 2, 5]));
+    assert_eq!(
+        (&zone["namespaces"], &zone["ports"]),
+        (&[1].into(), &serde_json::json!(["A1", "A2", "B1", "B2"]))
+    );
+    assert!(shelf.ctl(&["show"]).contains("z1"));
+    refuses(
+        &shelf,
+        &[
+            (&["zone", "add", "z1", "--host", host, "--drives", "1"], "a zone z1 already"),
+            (&["zone", "add", "z2", "--host", host, "--drives", "1-7"], "there are 1 to 6"),
+            (&["zone", "add", "z2", "--host", host, "--drives", "x"], "such as 1-8"),
+            (&["zone", "add", "z2", "--drives", "1"], "--host"),
+            (&["zone", "remove", "z2"], "there are z1"),
+        ],
+    );
+    shelf.ctl(&["zone", "remove", "z1"]);
+    assert_eq!(shelf.show()["zones"], Value::Array(vec![]));
+    shelf.stop();
 }
 
 /// A host that writes and verifies, again and again, until it is told that this is enough.
