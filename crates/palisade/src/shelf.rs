@@ -12,7 +12,7 @@ use ::bench::Scale;
 use pace::Model;
 use serde_json::{Value, json};
 use shelf::plan::{Balance, Map};
-use shelf::{Ask, Control, Plan, Pull, Shelf, ShelfError, ZoneWords};
+use shelf::{Ask, Control, Plan, Pull, Service, Shelf, ShelfError, ZoneWords};
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -75,6 +75,9 @@ pub struct Arguments {
     /// Socket for `palisade shelf ctl` [default: one in the folder, else among temporary files]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    /// Serve the management service that such shelves have: Redfish over HTTPS. Port 0: any
+    #[arg(long, value_name = "ADDR:PORT")]
+    redfish: Option<SocketAddr>,
     /// Threads that serve [default: half of this machine's CPUs]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     cores: Option<u16>,
@@ -135,9 +138,10 @@ enum What {
     /// Make each request to a drive take longer
     #[command(subcommand)]
     Slow(Slow),
-    /// Say what a sensor reads: drive.7.temperature, fan.1 (a number, or absent); or what a port is
+    /// Say what a sensor reads: drive.7.temperature, fan.1 (a number, or absent); what a port is
     /// like: port.A1.mbps, port.A1.mtu, port.A1.ana, port.A1.ana.1 (optimized, non-optimized,
-    /// inaccessible, persistent-loss, change)
+    /// inaccessible, persistent-loss, change); or switch a drive's indicator: drive.7.locate (on,
+    /// off)
     Set {
         /// What
         name: String,
@@ -273,17 +277,31 @@ fn serve(arguments: &Arguments) -> Result<(), ShelfError> {
         }
     });
     let _control = Control::start(&shelf, &control)?;
+    let service = arguments.redfish.map(|listen| Service::start(&shelf, listen)).transpose()?;
+    let access = service.as_ref().map(Service::access);
     let text = match arguments.json {
         true => {
             let ports: Vec<Value> = ports
                 .iter()
                 .map(|(name, address)| json!({"name": name, "address": address.to_string()}))
                 .collect();
+            let redfish = access.map(|own| {
+                json!({"url": own.url, "fingerprint": own.fingerprint, "user": own.user,
+                    "password": own.password})
+            });
             let told = json!({"schema": 1, "control": control, "serial": plan.serial,
-                "ports": ports, "redfish": null});
+                "ports": ports, "redfish": redfish});
             told.to_string()
         }
-        false => started(&plan, &ports, &control),
+        false => {
+            let redfish = access.map_or_else(String::new, |own| {
+                format!(
+                    "\nmanagement service: {}, user {}, password {}\nits certificate: SHA-256 {}",
+                    own.url, own.user, own.password, own.fingerprint
+                )
+            });
+            started(&plan, &ports, &control) + &redfish
+        }
     };
     let mut out = std::io::stdout();
     let written = writeln!(out, "{text}").and_then(|()| out.flush());

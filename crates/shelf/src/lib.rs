@@ -7,7 +7,8 @@
 //!   These do nothing.
 //! - [`Shelf`]: one that runs: `core` is what runs on each core, `gate` a connection that can fall
 //!   silent, `namespace` what is served, `switches` what connections look at.
-//! - [`ask`]: what a running shelf is asked, over a socket.
+//! - [`ask`]: what a running shelf is asked, over a socket. `service`: the same over HTTPS, as such
+//!   shelves have it.
 
 mod ask;
 mod core;
@@ -17,6 +18,7 @@ mod namespace;
 pub mod plan;
 mod rack;
 mod sensors;
+mod service;
 mod state;
 mod switches;
 mod zone;
@@ -26,5 +28,6 @@ pub use error::ShelfError;
 pub use plan::Plan;
 pub use rack::{Shelf, serial};
 pub use sensors::{Reading, ShownSensor};
+pub use service::{Access, Service};
 pub use state::{Pull, Shown, ShownDrive, ShownModule, ShownNamespace, ShownPort};
 pub use zone::ZoneWords;

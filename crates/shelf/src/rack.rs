@@ -8,6 +8,7 @@ use crate::ask::{Answer, Ask};
 use crate::core::{self, Cores, Env, Key, Shared};
 use crate::error::ShelfError;
 use crate::plan::{BLOCK_BYTES, Plan};
+use crate::service;
 use crate::state::{Hosts, Pull, State};
 use crate::switches::Switches;
 use crate::zone::Zones;
@@ -24,6 +25,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use tokio::sync::broadcast;
 use units::{CoreId, Nanos};
 
 /// The serial number of a shelf that is given none: the one that its folder has, or one at random,
@@ -66,6 +68,8 @@ pub(crate) struct Rack {
     cores: Cores,
     ports: Vec<HeldPort>,
     state: Mutex<State>,
+    /// Where something has changed.
+    news: broadcast::Sender<String>,
 }
 
 /// A port's address, held by a socket that never listens: others may listen there that ask for just
@@ -131,6 +135,7 @@ impl Shelf {
             cores: runtime.handle(),
             ports: held(plan)?,
             state: Mutex::new(State::new(plan, zones)),
+            news: broadcast::Sender::new(service::KEPT),
             plan: plan.clone(),
             shared,
         };
@@ -294,8 +299,35 @@ impl Rack {
         Ok(())
     }
 
+    /// What the shelf is made of.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The resources that change from now on.
+    pub fn news(&self) -> broadcast::Receiver<String> {
+        self.news.subscribe()
+    }
+
+    /// The resource that is changed by what is asked.
+    pub fn origin(&self, ask: &Ask) -> String {
+        service::origin(ask, |name| {
+            let port = self.plan.port(name).ok()?;
+            Some(self.plan.port_name(port).module.to_string())
+        })
+    }
+
     /// Does what is asked.
     pub fn ask(&self, ask: &Ask) -> Result<Answer, ShelfError> {
+        let answer = self.carry_out(ask)?;
+        if matches!(answer, Answer::Done {}) {
+            // It may be that nobody listens.
+            let _ = self.news.send(self.origin(ask));
+        }
+        Ok(answer)
+    }
+
+    fn carry_out(&self, ask: &Ask) -> Result<Answer, ShelfError> {
         match ask {
             Ask::Pull { part, name, how } => {
                 let part = self.plan.part(part, name.as_deref())?;

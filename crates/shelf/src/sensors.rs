@@ -52,6 +52,12 @@ pub struct ShownSensor {
     pub value: Option<f64>,
     /// In which unit.
     pub unit: &'static str,
+    /// From where on it is a warning; below it, where that is more than what is critical.
+    #[serde(skip)]
+    pub warning: f64,
+    /// From where on it is critical.
+    #[serde(skip)]
+    pub critical: f64,
     /// How that is.
     pub state: Reading,
 }
@@ -80,8 +86,14 @@ impl Sensor {
 
     /// As it is shown.
     pub fn shown(&self) -> ShownSensor {
-        let Self { name, kind, value } = self;
-        ShownSensor { name: name.clone(), value: *value, unit: kind.unit, state: self.state() }
+        ShownSensor {
+            name: self.name.clone(),
+            value: self.value,
+            unit: self.kind.unit,
+            warning: self.kind.warning,
+            critical: self.kind.critical,
+            state: self.state(),
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) struct State {
     modules: BTreeMap<Module, Pull>,
     shelf: Option<Pull>,
     slow_ms: Vec<u64>,
+    located: Vec<bool>,
     links: Vec<Link>,
     sensors: Vec<Sensor>,
     /// Which hosts have what.
@@ -65,6 +66,7 @@ impl State {
             modules: BTreeMap::new(),
             shelf: None,
             slow_ms: vec![0; plan.drives],
+            located: vec![false; plan.drives],
             links: vec![Link { mbps: 100_000, mtu: 9000 }; plan.ports],
             sensors: sensors::all(plan),
             plan: plan.clone(),
@@ -122,6 +124,18 @@ impl State {
                 *own = number;
                 Ok(Vec::new())
             }
+            ["drive", drive, "locate"] => {
+                let drive = self.plan.drive(drive)?;
+                self.located[drive] = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => {
+                        let told = format!("{value:?} is nothing that {name} can be: on, or off");
+                        return Err(ShelfError::Usage(told));
+                    }
+                };
+                Ok(Vec::new())
+            }
             ["port", port, "ana"] => {
                 let (port, access) = (self.plan.port(port)?, access(name, value)?);
                 Ok([0, 1].map(|drive| (port, Plan::group(drive), access)).to_vec())
@@ -133,7 +147,7 @@ impl State {
             }
             _ => Err(ShelfError::Usage(format!(
                 "there is no {name}: there are sensors, which show lists, and port.NAME.mbps, \
-                 port.NAME.mtu, port.NAME.ana, port.NAME.ana.1 and port.NAME.ana.2"
+                 port.NAME.mtu, port.NAME.ana, port.NAME.ana.1, port.NAME.ana.2 and drive.N.locate"
             ))),
         }
     }
@@ -172,6 +186,8 @@ impl State {
                 })
                 .collect(),
             subsystem: plan.subsystem(drive).to_string(),
+            located: self.located[drive],
+            slow_ms: self.slow_ms[drive],
             hosts: hosts.by_drive.get(&drive).cloned().unwrap_or_default(),
         };
         Shown {
@@ -260,6 +276,10 @@ pub struct ShownDrive {
     pub state: &'static str,
     /// The name of its subsystem.
     pub subsystem: String,
+    /// Whether its indicator says where it is.
+    pub located: bool,
+    /// So many milliseconds more each request to it takes.
+    pub slow_ms: u64,
     /// Its namespaces.
     pub namespaces: Vec<ShownNamespace>,
     /// Names of hosts that are connected to it.
@@ -334,6 +354,8 @@ mod tests {
             ("port.A1.ana.3", "change", "there is no port.A1.ana.3"),
             ("port.C1.ana", "change", "there are A1, B1"),
             ("port.A1.mtu", "big", "a number"),
+            ("drive.1.locate", "blink", "on, or off"),
+            ("drive.3.locate", "on", "there are 1 to 2"),
             ("fan.9", "1", "there is no fan.9"),
             ("fan.1", "loud", "a number, or absent"),
         ] {

@@ -107,6 +107,25 @@ fn a_shelf_shows_its_zones() {
     shelf.stop();
 }
 
+#[test]
+fn the_management_service_of_a_shelf_is_where_it_says() {
+    let shelf = Shelf::start(&["--ports", "2", "--drives", "2", "--redfish", "127.0.0.1:0"]);
+    let told = shelf.told["redfish"].clone();
+    let text = |key: &str| told[key].as_str().expect("text").to_owned();
+    let address = text("url").strip_prefix("https://").expect("a URL").to_owned();
+    std::net::TcpStream::connect(address).expect("it listens");
+    assert_eq!((text("fingerprint").len(), text("user").as_str()), (95, "admin"));
+    assert!(!text("password").is_empty());
+    shelf.ctl(&["set", "drive.2.locate", "on"]);
+    assert_eq!(shelf.show()["drives"][1]["located"], true);
+    shelf.stop();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    let words = ["shelf", "--listen", "127.0.0.1:0", "--redfish", "192.0.2.1:1"];
+    let refused = output(command.args(words));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(self::text(&refused).contains("the management service at 192.0.2.1:1"));
+}
+
 /// A host that writes and verifies, again and again, until it is told that this is enough.
 struct Load {
     is_enough: Arc<AtomicBool>,
