@@ -18,7 +18,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpSocket;
@@ -225,15 +225,21 @@ const FAR: usize = 4;
 const FAR_MIB: u64 = 48;
 const WRITTEN: usize = 4 << 20;
 
-/// A daemon whose array is on drives behind Linux's target.
+/// A daemon whose array is on drives behind Linux's target, by two ports.
 struct Initiator {
     place: Place,
     daemon: Option<Daemon>,
-    /// Where the guest's port is here.
-    port: String,
-    /// What a host writes and reads, once it does.
-    load: Option<JoinHandle<usize>>,
+    /// Where the guest's ports are here.
+    ports: Vec<String>,
+    /// What a host writes and reads, once it does, and how often it has written all.
+    load: Option<JoinHandle<()>>,
+    rounds: Arc<AtomicU64>,
     is_enough: Arc<AtomicBool>,
+}
+
+/// A drive behind Linux's target.
+fn far(number: usize) -> String {
+    format!("nqn.2026-11.org.example:linux-{number}")
 }
 
 impl Initiator {
@@ -245,34 +251,73 @@ impl Initiator {
                       hdr_digest = true\ndata_digest = true\ncaches_stay = true\n"
             .to_owned();
         let daemon = Some(Daemon::start(&place, 2));
-        let (port, load, is_enough) = (String::new(), None, Arc::default());
-        Self { place, daemon, port, load, is_enough }
+        let (rounds, is_enough) = Default::default();
+        Self { place, daemon, ports: Vec::new(), load: None, rounds, is_enough }
     }
 
     fn daemon(&self) -> &Daemon {
         self.daemon.as_ref().expect("it runs")
     }
 
+    /// Waits until the path by a port is so to each of these drives (numbers from 1).
+    fn until_all(
+        &self,
+        what: &str,
+        port: usize,
+        of: impl Fn(usize) -> bool,
+        is_so: impl Fn(&Value) -> bool,
+    ) {
+        until(what, PATIENCE, || {
+            let told = self.daemon().call(&["drive", "paths"]);
+            let drives = told["drives"].as_array().expect("a list");
+            let own = |number: usize| {
+                let mark = format!("{}/", far(number));
+                let drive = drives.iter().find(|own| own["drive"].to_string().contains(&mark));
+                &drive.expect("each is there")["paths"][port]
+            };
+            (1..=FAR).filter(|number| of(*number)).all(|number| is_so(own(number))).then_some(())
+        });
+    }
+
+    /// Waits until all was written and read anew.
+    fn goes_on(&self) {
+        let enough = self.rounds.load(Ordering::Relaxed) + 2;
+        let load = self.load.as_ref().expect("it runs");
+        let is_so = || self.rounds.load(Ordering::Relaxed) >= enough || load.is_finished();
+        until("what the host writes", PATIENCE, || is_so().then_some(()));
+        assert!(!load.is_finished(), "a request failed, or came to other data");
+    }
+
     /// All subsystems are there: an array on them, and a host of it.
     fn serve(&mut self) {
-        let nqn = |number: usize| format!("nqn.2026-11.org.example:linux-{number}");
-        let at = ["-a", "127.0.0.1", "-s", &self.port];
+        let at = ["-a", "127.0.0.1", "-s", &self.ports[0]];
         let told = self.daemon().call(&[&["drive", "discover"][..], &at].concat());
         let entries = told["entries"].as_array().expect("a list");
-        let is_there = |number| entries.iter().any(|own| own["subnqn"] == nqn(number));
+        let is_there = |number| entries.iter().any(|own| own["subnqn"] == far(number));
         assert!((1..=FAR).all(is_there), "{told}");
-        let name = |number| format!("nvme+tcp://127.0.0.1:{}/{}/1", self.port, nqn(number));
+        let name = |number| format!("nvme+tcp://127.0.0.1:{}/{}/1", self.ports[0], far(number));
         let drives: Vec<String> = (1..=FAR).map(name).collect();
         self.daemon().create("far", "5", &drives, &[]);
+        for number in 1..=FAR {
+            let at = ["-a", "127.0.0.1", "-s", &self.ports[1], "-n", &far(number)];
+            self.daemon().call(&[&["drive", "connect"][..], &at].concat());
+        }
+        // Each group is at home at one port.
+        for (port, home) in [(0, 1), (1, 0)] {
+            let is = |wanted: &'static str| move |path: &Value| path["ana"] == wanted;
+            self.until_all("its home", port, |number| number % 2 == home, is("optimized"));
+            self.until_all("the other", port, |number| number % 2 != home, is("non-optimized"));
+        }
         let served = self.daemon().volume(&self.place, "far/v", &WRITTEN.to_string());
-        let is_enough = self.is_enough.clone();
+        let (is_enough, rounds) = (self.is_enough.clone(), self.rounds.clone());
         let mut data = vec![0; WRITTEN];
         self.place.rng.fill(&mut data);
         let mut client = Client::connect(&served.socket, &served.name).expect("connects");
         let step = 256 << 10;
         self.load = Some(std::thread::spawn(move || {
             let mut back = vec![0; step];
-            for round in 0.. {
+            while !is_enough.load(Ordering::Relaxed) {
+                let round = rounds.load(Ordering::Relaxed);
                 for at in (0..WRITTEN).step_by(step) {
                     let part = &mut data[at..at + step];
                     part[0] = round as u8;
@@ -280,24 +325,42 @@ impl Initiator {
                     client.read(at as u64, &mut back).expect("read");
                     assert!(back == *part, "other data at {at}");
                 }
-                if is_enough.load(Ordering::Relaxed) {
-                    return round;
-                }
+                rounds.store(round + 1, Ordering::Relaxed);
             }
-            0
         }));
+        self.goes_on();
+    }
+
+    /// The first port has gone: the other carries all, as well as it can.
+    fn gone(&self) {
+        self.until_all("the loss", 0, |_| true, |path| path["state"] != "live");
+        self.goes_on();
+    }
+
+    /// It is there again.
+    fn back(&self) {
+        let is_back = |path: &Value| path["state"] == "live" && path["reconnects"] != 0;
+        self.until_all("the return", 0, |_| true, is_back);
+        self.goes_on();
+    }
+
+    /// It comes to the drives of the first group no more.
+    fn access(&self) {
+        let is_so = |path: &Value| path["ana"] == "inaccessible";
+        self.until_all("the event", 0, |number| number % 2 == 1, is_so);
+        self.goes_on();
     }
 
     /// All connections ended for a moment, and nobody noticed but whoever looks.
     fn bounced(&mut self) {
-        let paths = || self.daemon().call(&["drive", "paths"])["drives"].clone();
-        let is_back = |own: &Value| {
-            let path = &own["paths"][0];
-            path["state"] == "live" && path["reconnects"].as_u64().is_some_and(|count| count > 0)
-        };
-        until("the paths", PATIENCE, || {
-            paths().as_array().expect("a list").iter().all(is_back).then_some(())
-        });
+        for port in [0, 1] {
+            let is_back = |path: &Value| {
+                let count = path["reconnects"].as_u64();
+                path["state"] == "live" && count.is_some_and(|count| count > u64::from(port == 0))
+            };
+            self.until_all("the paths", port, |_| true, is_back);
+        }
+        self.goes_on();
         self.is_enough.store(true, Ordering::Relaxed);
         self.load.take().expect("it runs").join().expect("every byte was right");
         let shown = self.daemon().show("far");
@@ -309,10 +372,13 @@ impl Initiator {
     /// Answers a line of the guest.
     fn answer(&mut self, line: &str, guest: &mut ChildStdin) {
         if let Some(forward) = line.strip_prefix("forward 127.0.0.1:") {
-            self.port = forward.split(' ').next().expect("a port").to_owned();
+            self.ports.push(forward.split(' ').next().expect("a port").to_owned());
         }
         match line.trim() {
             "@ serve" => self.serve(),
+            "@ gone" => self.gone(),
+            "@ back" => self.back(),
+            "@ access" => self.access(),
             "@ bounced" => self.bounced(),
             _ => return,
         }
@@ -324,8 +390,9 @@ impl Initiator {
 fn palisade_is_a_host_of_linux() {
     let mut initiator = Initiator::new();
     let (count, bytes) = (FAR.to_string(), FAR_MIB.to_string());
-    let run = ["run", "6.12", "--events", "--forward", "0:4420", "--time-limit", "3600", "--"];
-    let words = [&run[..], &["shelf", &count, &bytes]].concat();
+    let run = ["run", "6.12", "--events", "--time-limit", "3600"];
+    let ports = ["--forward", "0:4420", "--forward", "0:4421", "--"];
+    let words = [&run[..], &ports, &["shelf", &count, &bytes]].concat();
     let Some(said) = guest(&words, |line, input| initiator.answer(line, input)) else { return };
     assert!(said.lines().any(|line| line == "0 failed"), "{said}");
 }
