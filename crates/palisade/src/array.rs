@@ -423,7 +423,9 @@ fn levels() -> impl TypedValueParser<Value = String> {
 }
 
 async fn create(create: &Create, client: &Client) -> Result<(), Problem> {
-    let (drives, overwrite) = named::drives_of(client, &create.drives, &create.overwrite).await?;
+    let drives = named::expanded(client, &create.drives).await?;
+    let overwrite = named::expanded(client, &create.overwrite).await?;
+    let (drives, overwrite) = named::drives_of(client, &drives, &overwrite).await?;
     let mut own = json!({
         "Level": create.level,
         "StripSizeBytes": create.strip,

@@ -1,7 +1,7 @@
 //! `palisade drive`: lists, shows, finds, inspects and erases drives, and connects those behind
 //! NVMe over Fabrics.
 
-mod fabric;
+pub mod fabric;
 mod power;
 mod show;
 

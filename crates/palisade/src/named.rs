@@ -7,9 +7,11 @@
 
 use crate::array::absolute;
 use crate::client::Client;
+use crate::drive::fabric;
 use crate::fetch;
 use crate::output::Problem;
 use control::names;
+use drives::remote::Name;
 use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
@@ -125,6 +127,30 @@ async fn drives(client: &Client, said: &[PathBuf]) -> Result<Vec<String>, Proble
     let all: Option<Vec<String>> =
         found.into_iter().map(|own| own.or_else(|| looked.next())).collect();
     all.ok_or_else(|| read::strange("FindDrives: /Drives").into())
+}
+
+/// Drives that are named, where `*` in the name of one behind a fabric stands for all that are
+/// found there. Several ports may lead to one drive: it is named once.
+pub async fn expanded(client: &Client, said: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in said {
+        let name = Name::of(path).and_then(Result::ok).filter(|name| name.place.is_some());
+        match name.filter(|name| name.subsystem.is_none() || name.namespace.is_none()) {
+            None => all.push(path.clone()),
+            Some(name) => {
+                let found = fabric::reach(&name, client).await?;
+                if found.is_empty() {
+                    return Err(Problem::new(&say::NOT_ONE_DRIVE, &[&path.display(), &0]));
+                }
+                for own in found {
+                    if !all.contains(&own) {
+                        all.push(own);
+                    }
+                }
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// The URIs of the drives that a command names, each once, and of those of them that may be

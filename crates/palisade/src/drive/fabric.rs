@@ -9,6 +9,7 @@ use crate::{fetch, named};
 use control::fabrics::Fabrics;
 use control::failure;
 use drives::SharedDrive;
+use drives::remote::{Name, Place};
 use redfish::change::{DISCOVERY_PORT, PORT};
 use redfish::messages;
 use redfish::service::uri;
@@ -16,6 +17,7 @@ use redfish::told;
 use redfish::view::{Answer, Drive, KnownDrive, Remote, RemotePath};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// A discovery service.
@@ -204,6 +206,21 @@ pub async fn connect(path: &Path, how: How, client: &Client) -> Result<(), Probl
 pub async fn connect_all(service: &Service, how: How, client: &Client) -> Result<(), Problem> {
     let body = json!({ "Address": service.traddr, "Port": service.trsvcid });
     connect_as(body, how, client).await
+}
+
+/// Connects what a name with `*` stands for; the drives that it names, each by its one name.
+pub async fn reach(name: &Name, client: &Client) -> Result<Vec<PathBuf>, Problem> {
+    let Some(Place { host, port }) = &name.place else { return Ok(Vec::new()) };
+    let mut body = json!({ "Address": host, "Port": port });
+    if let Some(subsystem) = &name.subsystem {
+        body["Subsystem"] = json!(subsystem.as_str());
+    }
+    let told::Connected { drives } = client::read(client.post(&action("Connect"), &body).await?)?;
+    let is_meant = |path: &PathBuf| {
+        let namespace = Name::of(path).and_then(Result::ok).and_then(|own| own.namespace);
+        name.namespace.is_none_or(|wanted| namespace == Some(wanted))
+    };
+    Ok(drives.into_iter().map(PathBuf::from).filter(is_meant).collect())
 }
 
 async fn connect_as(body: Value, how: How, client: &Client) -> Result<(), Problem> {

@@ -178,13 +178,20 @@ fn an_array_is_on_a_shelf_by_the_port_that_is_left() {
     place.drive_deadline_ms = 120_000;
     place.more = "[fabrics]\nkeep_alive_tmo = 2\nfast_io_fail_tmo = 60\n".to_owned();
     let daemon = Daemon::start(&place, 2);
-    for port in ["A1", "B1"] {
+    // All first namespaces that are found at the two ports: each drive once, with two paths.
+    let all = |port| {
         let (address, number) = shelf.port(port);
-        daemon.call(&["drive", "connect-all", "-a", &address, "-s", &number]);
-    }
-    let drives: Vec<String> =
-        (1..=4).map(|drive| format!("nvme://{}/1", shelf.subsystem(drive))).collect();
-    daemon.create("tank", "5", &drives, &[]);
+        format!("nvme+tcp://{address}:{number}/*/1")
+    };
+    daemon.create("tank", "5", &["A1", "B1"].map(all), &[]);
+    let own = |slot: &Value| slot["drive"].as_str().expect("a name").to_owned();
+    let slots = daemon.show("tank")["slots"].clone();
+    let slots: Vec<String> = slots.as_array().expect("a list").iter().map(own).collect();
+    let names = (1..=4).map(|drive| format!("nvme://{}/1", shelf.subsystem(drive)));
+    assert_eq!(slots, names.collect::<Vec<_>>());
+    let none = all("A1").replace("*/1", "*/3");
+    let refused = daemon.refused(&["array", "create", "t2", "--level", "0", "--drives", &none]);
+    assert!(refused.contains("stands for 0 drives"), "{refused}");
     let served = daemon.volume(&place, "tank/v", &WRITTEN.to_string());
     let load = Load::begin(&mut place, &served);
     let states = |port: usize| -> Vec<String> {
