@@ -258,6 +258,8 @@ mod tests {
         "shelf ctl set",
         "shelf ctl show",
         "shelf ctl slow drive",
+        "shelf ctl zone add",
+        "shelf ctl zone remove",
         "status",
         "task list",
         "volume list",

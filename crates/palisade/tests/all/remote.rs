@@ -166,8 +166,11 @@ fn namespaces_that_die_together_are_in_no_group() {
     }
     // Where one is meant, all are too many.
     let all = format!("nvme+tcp://{}/nqn.2026-11.org.example:twins/*", address(&names[0]));
-    let told = host.refused(&["array", "create", "a", "--level", "0", "--drives", a, &all]);
+    let told = host.refused(&["drive", "show", &all]);
     assert!(told.contains("stands for 2 drives"), "{told}");
+    host.call(&["array", "create", "a", "--dry-run", "--level", "0", "--drives", a, &all]);
+    let told = host.refused(&["array", "create", "a", "--level", "1", "--drives", a, &all]);
+    assert!(told.contains("of one drive"), "{told}");
     host.stop();
     shelf.stop();
 }
