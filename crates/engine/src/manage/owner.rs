@@ -142,9 +142,10 @@ impl Ownership {
         let heartbeat = self.heartbeat.get() + 1;
         self.heartbeat.set(heartbeat);
         let controllers = drive.reached().map_or_else(Vec::new, |own| own.controllers());
-        let controller = |own: io::Controller| {
-            let io::Controller { number, uniquifier, random } = own;
-            Controller { number, uniquifier, random }
+        let controller = |own: io::Controller| Controller {
+            number: own.number,
+            uniquifier: own.uniquifier,
+            random: own.random,
         };
         OwnerPage {
             owner: Some(self.owner()),
@@ -375,12 +376,6 @@ fn needs_halves(assembly: &Assembly) -> bool {
     assembly.missing.iter().any(|missing| halves(missing.slot))
 }
 
-/// A controller that a page names.
-fn controller(own: &Controller) -> io::Controller {
-    let Controller { number, uniquifier, random } = *own;
-    io::Controller { number, uniquifier, random }
-}
-
 /// Has the controllers ended that the pages of drives name; whether all are.
 async fn end_all<E: Env>(drives: &[Watched<E>], was: &Was) -> bool {
     let mut all = true;
@@ -391,7 +386,10 @@ async fn end_all<E: Env>(drives: &[Watched<E>], was: &Was) -> bool {
             all &= drive.reached().is_none();
             continue;
         };
-        let end = |own| reached.end(controller(own));
+        let end = |own: &Controller| {
+            let Controller { number, uniquifier, random } = *own;
+            reached.end(io::Controller { number, uniquifier, random })
+        };
         let ended = all_of(page.controllers.iter().map(end).collect()).await;
         all &= !ended.is_empty() && ended.into_iter().all(|ended| ended);
     }
@@ -527,10 +525,7 @@ impl<E: Host> Managed<E> {
     /// Writes this server's next page to a drive.
     async fn write_page(&self, own: &Ownership, drive: &Watched<E>) -> Result<(), DriveError> {
         let page = own.page(self.record().array, drive, self.env().wall_millis());
-        write(drive, &page).await?;
-        let named: Vec<_> = page.controllers.iter().map(controller).collect();
-        drive.reached().inspect(|reached| reached.named(&named));
-        Ok(())
+        write(drive, &page).await
     }
 
     /// Who has the array, if it is shared.
