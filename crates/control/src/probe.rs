@@ -288,8 +288,10 @@ pub fn wipes_foreign(path: &str, what: &str) -> view::Error {
     view::Error::new(&say::WIPE_HOLDS_DATA, &[&path, &what])
 }
 
-/// Erases the records of a drive, and what else lies there (`docs/format.md`, "Wiping").
+/// Erases the records of a drive that no array uses, and what else lies there (`docs/format.md`,
+/// "Wiping").
 pub fn erase(drive: &SharedDrive) -> Result<(), DriveError> {
+    drive.unguard_blocking()?;
     now(erase_records(&BlockingDrive(drive.clone())))
 }
 

@@ -215,6 +215,19 @@ impl SharedDrive {
         }
     }
 
+    /// Lets it be changed whatever stands on it, if it is reached by connections: whoever asked for
+    /// something to stand there is through with it.
+    ///
+    /// # Errors
+    /// It can't be asked any more.
+    pub fn unguard_blocking(&self) -> Result<(), DriveError> {
+        match &self.kind {
+            Kind::Remote(remote, _) => remote.unguard_now(),
+            Kind::File(_) | Kind::Memory(..) | Kind::Paced(..) => Ok(()),
+            Kind::Faulty(faulty) => faulty.inner().unguard_blocking(),
+        }
+    }
+
     /// Makes a range zero, in the calling thread.
     pub fn zero_blocking(&self, offset: u64, bytes: u64) -> Result<(), DriveError> {
         self.info().check(offset, bytes)?;

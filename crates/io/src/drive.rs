@@ -108,8 +108,16 @@ pub trait Reached {
     /// says was read by it; if that is not so nothing is changed by it at all. `None`: whatever
     /// stands there. Connections that there are stay as they are.
     fn guard(&self, guard: Option<Guard>);
-    /// The controllers by which it is reached.
+    /// The controllers by which it is reached. None: not all of them can be named.
     fn controllers(&self) -> Vec<Controller>;
+    /// What the guard says stands there with the names of these controllers now; none: whoever
+    /// reads it has to count on any. A new connection of another controller's changes nothing but
+    /// that place, if there is a guard, before its own is named so.
+    fn named(&self, controllers: &[Controller]);
+    /// Nothing is changed under this guard any more, on whichever core, if it is the one that there
+    /// is: whoever asked for it has let the drive go. What waits for a connection ends as gone. So
+    /// it stays until another guard is set, or none.
+    fn bar(&self, guard: &Guard);
     /// Has a controller ended, with all that it was sent, of a server that had the same name and
     /// identifier as this host. False: nobody could say that it has, and it may go on. One that is
     /// not there has ended: to be asked of no other host's, which is not there for this one.

@@ -4,8 +4,9 @@
 //! waiting. The connection it had is gone before it says so.
 //!
 //! A connection that is made while namespaces have guards is *unchecked* for each of these: it
-//! carries no change there. It is checked, for good, once what the guard asks for was read by it,
-//! or there is no guard any more. Something else that is read breaks the guard. A read that fails
+//! carries no change there. Once what the guard asks for was read by it, it may change that place,
+//! and nothing else. It is checked, for good, once that place names its controller, or need not, or
+//! there is no guard any more. Something else that is read breaks the guard. A read that fails
 //! says nothing, and is done again after a while.
 
 use crate::admin::outcome;
@@ -150,7 +151,11 @@ impl<E: Env, D: Dial> Core<E, D> {
         let mut tries = 0;
         while let Some(guard) = self.subsystem.guard(namespace).await {
             match self.stands(namespace, association, requests, &guard).await {
-                Ok(true) => break,
+                Ok(true) => {
+                    requests.stands(namespace, association, guard.offset);
+                    self.subsystem.is_named(namespace, association).await;
+                    break;
+                }
                 Ok(false) => self.subsystem.breaks(namespace, &guard),
                 // The association is over.
                 Err(DriveError::Gone) => self.env.sleep(TRY_AGAIN).await,

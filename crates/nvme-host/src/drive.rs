@@ -169,14 +169,26 @@ impl Reached for Reach {
         self.subsystem.controllers().into_iter().map(controller).collect()
     }
 
+    fn named(&self, controllers: &[Controller]) {
+        self.subsystem.set_named(self.namespace, controllers.iter().map(instance).collect());
+    }
+
+    fn bar(&self, guard: &Guard) {
+        self.subsystem.bar(self.namespace, guard);
+    }
+
     fn end(&self, controller: Controller) -> Ending {
-        let Controller { number, uniquifier, random } = controller;
         // What can't be named can't be ended.
-        if uniquifier == 0 {
+        if controller.uniquifier == 0 {
             return Box::pin(ready(false));
         }
-        Box::pin(self.subsystem.end(Instance { controller: number, uniquifier, random }))
+        Box::pin(self.subsystem.end(instance(&controller)))
     }
+}
+
+fn instance(of: &Controller) -> Instance {
+    let Controller { number, uniquifier, random } = *of;
+    Instance { controller: number, uniquifier, random }
 }
 
 /// Ticket of a read: gives the buffer back with the outcome. Dropping it cancels nothing.

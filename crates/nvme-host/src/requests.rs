@@ -25,12 +25,13 @@
 //! - A path that did not carry out a request takes none of that namespace before somebody says that
 //!   it may again.
 //! - A *change* is what is not a read or a flush. A path that is *unchecked* for a namespace takes
-//!   none of its changes, nor is it ever its turn to; no path takes those of one that is *barred*.
+//!   none of its changes, nor is it ever its turn to; one that is *unnamed* takes those of one
+//!   place only. No path takes those of a namespace that is *barred*.
 //! - What an association asks for its own sake is carried by its queue alone, and only as long as
 //!   the association is unchecked.
 //! - Entries are recycled, never freed: after warm-up nothing is allocated.
 
-use crate::limits::{BLOCKS_MOST, PATHS, TURNS_AWAY, ZEROS};
+use crate::limits::{BLOCKS_MOST, GUARD_BYTES, PATHS, TURNS_AWAY, ZEROS};
 use crate::mutants::{self, Mutant};
 use core::cell::RefCell;
 use core::task::{Context, Poll, Waker};
@@ -214,6 +215,8 @@ struct Tables {
     away: Vec<(u32, u8)>,
     /// Namespaces, and associations that do not carry out changes of them yet.
     unchecked: Vec<(u32, Association)>,
+    /// Those that carry out changes of one place only, where that is.
+    unnamed: Vec<(u32, Association, u64)>,
     /// Namespaces that are not changed.
     barred: Vec<u32>,
     /// Carriers that there are, by their paths.
@@ -245,6 +248,7 @@ impl Default for Tables {
             ways: Vec::new(),
             away: Vec::new(),
             unchecked: Vec::new(),
+            unnamed: Vec::new(),
             barred: Vec::new(),
             joined: [0; PATHS as usize],
             present: 0,
@@ -286,7 +290,11 @@ impl Tables {
             return all;
         }
         let unchecked = self.unchecked.iter().filter(|(own, _)| *own == namespace);
-        unchecked.fold(all, |all, (_, by)| all & !(1 << by.path))
+        let all = unchecked.fold(all, |all, (_, by)| all & !(1 << by.path));
+        let is_there = |at: u64| asked.offset == at && asked.bytes == GUARD_BYTES as u64;
+        let unnamed =
+            self.unnamed.iter().filter(|(own, _, at)| *own == namespace && !is_there(*at));
+        unnamed.fold(all, |all, (_, by, _)| all & !(1 << by.path))
     }
 
     /// Whose turn it is to carry such a request.
@@ -466,6 +474,7 @@ impl Requests {
         }
         let before = tables.unchecked.len();
         tables.unchecked.retain(|(_, by)| *by != carrier.association);
+        tables.unnamed.retain(|(_, by, _)| *by != carrier.association);
         if tables.unchecked.len() < before {
             tables.refuse_waiting();
         }
@@ -479,9 +488,23 @@ impl Requests {
         self.tables.borrow_mut().unchecked.extend(all);
     }
 
+    /// This association may carry out changes of one place of a namespace, if its queue has not
+    /// left: [`GUARD_BYTES`] there.
+    pub(crate) fn stands(&self, namespace: u32, by: Association, at: u64) {
+        let tables = &mut *self.tables.borrow_mut();
+        let before = tables.unchecked.len();
+        tables.unchecked.retain(|own| *own != (namespace, by));
+        if tables.unchecked.len() < before {
+            tables.unnamed.push((namespace, by, at));
+            self.changed.notify();
+        }
+    }
+
     /// This association may carry out changes of a namespace.
     pub(crate) fn checked(&self, namespace: u32, by: Association) {
-        self.tables.borrow_mut().unchecked.retain(|own| *own != (namespace, by));
+        let tables = &mut *self.tables.borrow_mut();
+        tables.unchecked.retain(|own| *own != (namespace, by));
+        tables.unnamed.retain(|(of, own, _)| (*of, *own) != (namespace, by));
         self.changed.notify();
     }
 

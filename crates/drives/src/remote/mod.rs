@@ -504,6 +504,13 @@ impl Remote {
         })
     }
 
+    pub(crate) fn unguard_now(self: &Arc<Self>) -> Result<(), DriveError> {
+        self.now(async move |drive: RemoteDrive| {
+            drive.reached().inspect(|reached| reached.guard(None));
+            Ok(())
+        })
+    }
+
     pub(crate) fn flush_now(self: &Arc<Self>) -> Result<(), DriveError> {
         self.now(async move |drive: RemoteDrive| drive.flush().await)
     }

@@ -8,7 +8,7 @@ use crate::manage::command::{
     ArrayState, ArrayStatus, DriveRef, ManageError, NewArray, StartOptions,
 };
 use crate::manage::managed::{Managed, Phase, Seat, Taken};
-use crate::manage::owner::{Age, Was};
+use crate::manage::owner::Age;
 use crate::manage::plan::{Offered, Plan, check_cores, plan};
 use crate::manage::store::{self, NextSlot};
 use crate::manage::{area, discard, doubt, gap, guard, keeper, pages, replay, tasks};
@@ -127,12 +127,13 @@ impl<E: Host> Manager<E> {
     }
 
     async fn make(&self, managed: &Rc<Managed<E>>) -> Result<ArrayStatus, ManageError> {
-        managed.may_be_made().await?;
-        erase_drives(managed).await?;
-        managed.claim(&Was::default()).await?;
+        let was = managed.may_be_made().await?;
+        // Of two servers that make arrays of the same drives one has them from here on.
+        managed.claim(&was).await?;
+        erase_drives(managed, store::erase_all_but_page).await?;
         if let Err(error) = fill(managed).await {
             // Nothing on these drives is worth a refusal next time.
-            let _ = erase_drives(managed).await;
+            let _ = erase_drives(managed, store::erase).await;
             return Err(error);
         }
         Ok(self.run_on_cores(managed).await)
@@ -353,24 +354,33 @@ impl<E: Host> Manager<E> {
 
     /// Stops an array: nothing is in flight, everything is flushed, the record says clean.
     pub(super) async fn stop(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
-        self.stop_and_tell(managed).await.map(|_| ())
+        self.stop_and_tell(managed, false).await.map(|_| ())
     }
 
-    /// The same: the drives that it had, without those that it has called failed.
-    async fn stop_and_tell(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
+    /// The same: the drives that it had, without those that it has called failed. `keeps`: those of
+    /// a shared array still say that this server has it.
+    async fn stop_and_tell(
+        &self,
+        managed: &Rc<Managed<E>>,
+        keeps: bool,
+    ) -> Result<Drives<E>, ManageError> {
         tasks::end(managed).await;
         managed.replacing.acquire(1).await;
         managed.volume_lock.acquire(1).await;
         let outcome = match managed.stopped() {
             true => Err(ManageError::NoArray(managed.record().name.clone())),
-            false => self.stop_locked(managed).await,
+            false => self.stop_locked(managed, keeps).await,
         };
         managed.volume_lock.release(1);
         managed.replacing.release(1);
         outcome
     }
 
-    async fn stop_locked(&self, managed: &Rc<Managed<E>>) -> Result<Drives<E>, ManageError> {
+    async fn stop_locked(
+        &self,
+        managed: &Rc<Managed<E>>,
+        keeps: bool,
+    ) -> Result<Drives<E>, ManageError> {
         // Who waits for discards is under way.
         discard::forget_all(managed.keeper());
         managed.publish_stopped().await;
@@ -404,7 +414,7 @@ impl<E: Host> Manager<E> {
         } else {
             Ok(())
         };
-        managed.end_ownership(flushed && !dropped && outcome.is_ok()).await;
+        managed.end_ownership(flushed && !dropped && outcome.is_ok() && !keeps).await;
         let drives = {
             let (record, seats) = (managed.record(), managed.seats.borrow());
             let own = record.slots.iter().zip(seats.iter());
@@ -418,18 +428,24 @@ impl<E: Host> Manager<E> {
     }
 
     /// Stops an array and erases its records, but on drives that it has called failed: these may be
-    /// another array's by now.
+    /// another array's by now. Those of a shared one are this server's until they are erased.
     pub(super) async fn delete(&self, managed: &Rc<Managed<E>>) -> Result<(), ManageError> {
         let mut outcome = Ok(());
-        for reference in self.stop_and_tell(managed).await? {
-            outcome = outcome.and(self.erase(reference).await);
+        for reference in self.stop_and_tell(managed, true).await? {
+            outcome = outcome.and(self.erase(managed, reference).await);
         }
         outcome
     }
 
-    /// Leaves no record and no signature on a drive that no array uses.
-    async fn erase(&self, reference: DriveRef<E::Shared>) -> Result<(), ManageError> {
+    /// Leaves no record and no signature on a drive of an array that is over, unless another server
+    /// has it by now.
+    async fn erase(
+        &self,
+        managed: &Managed<E>,
+        reference: DriveRef<E::Shared>,
+    ) -> Result<(), ManageError> {
         let mut drive = self.open(&reference)?;
+        managed.may_be_erased(&drive).await?;
         let erased = store::erase(&drive).await;
         if erased.is_err() {
             self.inner.quarantine.hold(&reference.path, drive.retire());
@@ -454,11 +470,14 @@ fn clean((group, dirty): (&mut format::GroupRecord, bool)) {
 }
 
 /// Leaves no record and no signature on the drives of a new array, each that can be written.
-async fn erase_drives<E: Host>(managed: &Managed<E>) -> Result<(), ManageError> {
+async fn erase_drives<E: Host>(
+    managed: &Managed<E>,
+    erase: impl AsyncFn(&Watched<E>) -> Result<(), DriveError>,
+) -> Result<(), ManageError> {
     let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
     let mut outcome = Ok(());
     for (reference, drive) in drives {
-        let erased = store::erase(&drive).await;
+        let erased = erase(&drive).await;
         outcome = outcome.and(erased.map_err(|e| ManageError::Drive(reference.path, e)));
     }
     outcome

@@ -487,7 +487,7 @@ impl<E: Host> Managed<E> {
         let used = |(i, seat): (usize, &mut Seat<E>)| {
             let (reference, drive) = seat.drive.as_mut()?;
             if view.slots[i].state == ViewState::Failed {
-                self.quarantine.hold(&reference.path, drive.retire());
+                self.retire(reference, drive);
             }
             drive.opened(&reference.shared).filter(|_| !self.drained_for_good.get())
         };
@@ -497,8 +497,19 @@ impl<E: Host> Managed<E> {
     /// Lets the drive of a slot go, as if it had not been found.
     pub fn let_slot_go(&self, slot: Slot) {
         if let Some((reference, mut drive)) = self.seats.borrow_mut()[slot.index()].drive.take() {
-            self.quarantine.hold(&reference.path, drive.retire());
+            self.retire(&reference, &mut drive);
         }
+    }
+
+    /// Lets a drive go, if it was not yet, and holds it in quarantine as long as requests to it are
+    /// under way.
+    fn retire(&self, reference: &DriveRef<E::Shared>, drive: &mut Watched<E>) {
+        if drive.is_retired() {
+            return;
+        }
+        // Behind this nothing waits to be sent there.
+        self.bar(drive);
+        self.quarantine.hold(&reference.path, drive.retire());
     }
 
     /// Takes over what an assembly found, before anything is written: the record, and which drives
@@ -515,7 +526,7 @@ impl<E: Host> Managed<E> {
     pub fn let_go(&self) {
         for seat in self.seats.borrow_mut().iter_mut() {
             if let Some((reference, mut drive)) = seat.drive.take() {
-                self.quarantine.hold(&reference.path, drive.retire());
+                self.retire(&reference, &mut drive);
             }
         }
     }

@@ -142,10 +142,9 @@ impl Ownership {
         let heartbeat = self.heartbeat.get() + 1;
         self.heartbeat.set(heartbeat);
         let controllers = drive.reached().map_or_else(Vec::new, |own| own.controllers());
-        let controller = |own: io::Controller| Controller {
-            number: own.number,
-            uniquifier: own.uniquifier,
-            random: own.random,
+        let controller = |own: io::Controller| {
+            let io::Controller { number, uniquifier, random } = own;
+            Controller { number, uniquifier, random }
         };
         OwnerPage {
             owner: Some(self.owner()),
@@ -376,6 +375,12 @@ fn needs_halves(assembly: &Assembly) -> bool {
     assembly.missing.iter().any(|missing| halves(missing.slot))
 }
 
+/// A controller that a page names.
+fn controller(own: &Controller) -> io::Controller {
+    let Controller { number, uniquifier, random } = *own;
+    io::Controller { number, uniquifier, random }
+}
+
 /// Has the controllers ended that the pages of drives name; whether all are.
 async fn end_all<E: Env>(drives: &[Watched<E>], was: &Was) -> bool {
     let mut all = true;
@@ -386,10 +391,7 @@ async fn end_all<E: Env>(drives: &[Watched<E>], was: &Was) -> bool {
             all &= drive.reached().is_none();
             continue;
         };
-        let end = |own: &Controller| {
-            let Controller { number, uniquifier, random } = *own;
-            reached.end(io::Controller { number, uniquifier, random })
-        };
+        let end = |own| reached.end(controller(own));
         let ended = all_of(page.controllers.iter().map(end).collect()).await;
         all &= !ended.is_empty() && ended.into_iter().all(|ended| ended);
     }
@@ -397,17 +399,18 @@ async fn end_all<E: Env>(drives: &[Watched<E>], was: &Was) -> bool {
 }
 
 impl<E: Host> Managed<E> {
-    /// Refused if another host has one of the drives of a new array that is shared.
-    pub(super) async fn may_be_made(&self) -> Result<(), ManageError> {
-        let Some(own) = &self.owner else { return Ok(()) };
+    /// Refused if another host has one of the drives of a new array that is shared. How they were
+    /// found.
+    pub(super) async fn may_be_made(&self) -> Result<Was, ManageError> {
+        let Some(own) = &self.owner else { return Ok(Was::default()) };
         let (_, drives): (Vec<Slot>, Vec<Watched<E>>) =
             self.drives_taking_part().into_iter().unzip();
         let has_another =
             |page: &OwnerPage| page.owner.is_some_and(|owner| owner.host != own.identity.host);
-        let pages = read_all(&drives).await.into_iter().flatten();
-        self.nobodys(pages.filter(has_another).collect())?;
-        drives.iter().for_each(unguard);
-        Ok(())
+        let pages: Vec<OwnerPage> = read_all(&drives).await.into_iter().flatten().collect();
+        let was = Was { record: None, pages: pages.iter().map(sign).collect() };
+        self.nobodys(pages.into_iter().filter(has_another).collect())?;
+        Ok(was)
     }
 
     /// Takes the array for this server, if it is shared: behind this it may be written.
@@ -457,6 +460,8 @@ impl<E: Host> Managed<E> {
         }
         let anothers = pages.into_iter().flatten().filter(|page| own.is_anothers(page));
         self.nobodys(anothers.collect())?;
+        // Connections that were made before the guard was set are named by no page yet.
+        all_of(drives.iter().map(|drive| self.name_anew(own, drive)).collect()).await;
         for drive in &drives {
             drive.lease(&own.lease);
         }
@@ -511,6 +516,19 @@ impl<E: Host> Managed<E> {
         self.nobodys(page.filter(|page| own.terms.is_foreign(page)).into_iter().collect())
     }
 
+    /// Refused if a drive of this array, which is over, is not this server's any more.
+    pub(super) async fn may_be_erased(&self, drive: &Watched<E>) -> Result<(), ManageError> {
+        let Some(own) = &self.owner else { return Ok(()) };
+        let page = read(drive).await.ok().flatten().filter(|page| !own.is_own(page));
+        let is_nobodys = page.as_ref().is_some_and(|page| page.owner.is_none());
+        if is_nobodys || own.taken_by.borrow().is_some() {
+            return Err(ManageError::Meanwhile(self.record().name.clone()));
+        }
+        self.nobodys(page.into_iter().collect())?;
+        unguard(drive);
+        Ok(())
+    }
+
     /// A drive that is to be put in a slot gets a page, and is changed by this server only.
     pub(super) async fn own_drive(&self, drive: &Watched<E>) -> Result<(), DriveError> {
         let Some(own) = &self.owner else { return Ok(()) };
@@ -518,14 +536,35 @@ impl<E: Host> Managed<E> {
         self.write_page(own, drive).await?;
         let guard = own.guard(self.record().array);
         drive.reached().inspect(|reached| reached.guard(Some(guard)));
+        self.name_anew(own, drive).await?;
         drive.lease(&own.lease);
         Ok(())
+    }
+
+    /// Writes the page of a drive that is reached by connections, as there may be others by now
+    /// than it names.
+    async fn name_anew(&self, own: &Ownership, drive: &Watched<E>) -> Result<(), DriveError> {
+        match drive.reached() {
+            Some(_) => self.write_page(own, drive).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Has nothing more be changed on a drive that the array lets go: nobody would name the
+    /// connections that come.
+    pub(super) fn bar(&self, drive: &Watched<E>) {
+        let Some(own) = &self.owner else { return };
+        let guard = own.guard(self.record().array);
+        drive.reached().inspect(|reached| reached.bar(&guard));
     }
 
     /// Writes this server's next page to a drive.
     async fn write_page(&self, own: &Ownership, drive: &Watched<E>) -> Result<(), DriveError> {
         let page = own.page(self.record().array, drive, self.env().wall_millis());
-        write(drive, &page).await
+        write(drive, &page).await?;
+        let named: Vec<_> = page.controllers.iter().map(controller).collect();
+        drive.reached().inspect(|reached| reached.named(&named));
+        Ok(())
     }
 
     /// Who has the array, if it is shared.

@@ -10,7 +10,7 @@
 use crate::buffers::copy;
 use crate::limits::MAP_STEP;
 use crate::mutants::{self, Mutant};
-use format::limits::{AREA_BYTES, BATCH_ALIGN, PAGE_BYTES};
+use format::limits::{AREA_BYTES, BATCH_ALIGN, OWNER_AT, OWNER_BYTES, PAGE_BYTES};
 use format::{ArrayRecord, FormatError, LostTail};
 use io::{Buf, BufMut, Drive, DriveError, Pool};
 use std::collections::BTreeSet;
@@ -118,12 +118,22 @@ pub async fn write_pieces<D: Drive>(
 }
 
 /// Overwrites head area, tail area and what lies behind it with zeros, durably: no record and no
-/// signature is left.
+/// signature is left. The owner page goes last: until then it tells other servers whose the drive
+/// is.
 pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
+    erase_all_but_page(drive).await?;
+    let end = drive.info().bytes.min(OWNER_AT + OWNER_BYTES as u64);
+    write_zeros(drive, OWNER_AT, end.saturating_sub(OWNER_AT), true).await
+}
+
+/// The same without the owner page.
+pub async fn erase_all_but_page<D: Drive>(drive: &D) -> Result<(), DriveError> {
     let bytes = drive.info().bytes;
-    let tail = format::tail_offset(bytes);
-    write_zeros(drive, 0, bytes.min(AREA_BYTES), true).await?;
-    write_zeros(drive, tail, bytes - tail, true).await
+    let (tail, head) = (format::tail_offset(bytes), bytes.min(AREA_BYTES));
+    let behind = OWNER_AT + OWNER_BYTES as u64;
+    write_zeros(drive, tail, bytes - tail, true).await?;
+    write_zeros(drive, 0, head.min(OWNER_AT), true).await?;
+    write_zeros(drive, behind, head.saturating_sub(behind), true).await
 }
 
 /// Makes a part of a drive read as zeros.

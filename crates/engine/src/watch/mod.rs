@@ -324,6 +324,11 @@ impl<E: Env> Watched<E> {
         Some(Opened { shared: shared.clone(), token, flushes, lease })
     }
 
+    /// Whether this handle stays only to tell what the drive is.
+    pub fn is_retired(&self) -> bool {
+        self.opening.token.is_none()
+    }
+
     /// Gives the opening up for good: this handle stays only to tell what the drive is. What is
     /// returned dies with the last request of the opening and the last handle of another core.
     pub fn retire(&mut self) -> Weak<()> {

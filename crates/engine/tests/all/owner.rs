@@ -377,3 +377,95 @@ fn a_page_that_is_damaged_is_written_anew() {
     assert_eq!(page(&drives[3]).unwrap().term, page(&drives[0]).unwrap().term);
     assert!(own(&rig).taken_by.is_none() && !own(&rig).is_held);
 }
+
+/// Each runs for a while in turn, until both are answered.
+fn both<T, U>(rigs: [&Rig; 2], first: &Answer<T>, second: &Answer<U>) {
+    for _ in 0..200_000 {
+        if first.lock().unwrap().is_some() && second.lock().unwrap().is_some() {
+            return;
+        }
+        rigs.iter().for_each(|rig| rig.world.run_for(Nanos::from_micros(50)));
+    }
+    panic!("never answered");
+}
+
+/// Who is refused has erased nothing of the other's.
+#[test]
+fn of_two_that_make_arrays_of_the_same_drives_one_has_them() {
+    let mut refused = 0;
+    for step in 0..40 {
+        let drives = drives(4, 200 + step, false);
+        let (one, other) = (server(200 + step, (1, 11)), server(300 + step, (2, 12)));
+        let new = || NewArray {
+            shared: true,
+            name: "a".into(),
+            level: Level::Raid5,
+            strip_bytes: STRIP,
+            block_bytes: None,
+        };
+        let second = other.send(|reply| Request::Create(new(), references(&drives), reply));
+        other.world.run_for(Nanos::from_micros(step * 50));
+        let first = one.send(|reply| Request::Create(new(), references(&drives), reply));
+        one.world.run_for(Nanos::from_micros(step % 7 * 5_000));
+        both([&one, &other], &first, &second);
+        let first = first.lock().unwrap().take().unwrap();
+        let second = second.lock().unwrap().take().unwrap();
+        assert!(first.is_err() || second.is_err(), "step {step}");
+        let ((Ok(made), _) | (_, Ok(made))) = (&first, &second) else { continue };
+        refused += 1;
+        for drive in &drives {
+            let record = record(drive);
+            assert_eq!((record.array, record.zeroed), (made.uuid, true), "step {step}");
+            assert_eq!(page(drive).map(|page| page.array), Some(made.uuid), "step {step}");
+        }
+    }
+    assert!(refused > 10, "{refused} of 40 had an owner");
+}
+
+/// Runs a server until it has erased the first drive of the array that it is deleting.
+fn delete_half(rig: &Rig, drives: &[SharedSimDrive]) -> Answer<()> {
+    let answer = rig.send(|reply| Request::Delete("a".into(), reply));
+    for _ in 0..100_000 {
+        if page(&drives[0]).is_none() {
+            return answer;
+        }
+        rig.world.run_for(Nanos::from_micros(5));
+    }
+    panic!("it is never erased");
+}
+
+/// What is still to be erased must not be another's array by then.
+#[test]
+fn an_array_that_is_being_deleted_is_still_this_servers() {
+    let drives = drives(4, 97, false);
+    let (one, other) = (server(97, (1, 11)), server(98, (2, 12)));
+    create(&one, Level::Raid5, &drives).unwrap();
+    let deleted = delete_half(&one, &drives);
+    assert!(is_owned(&create(&other, Level::Raid5, &drives), "host-1"));
+    one.world.run_for(Nanos(PERIOD.0));
+    deleted.lock().unwrap().take().unwrap().unwrap();
+    assert!(drives.iter().all(|drive| page(drive).is_none()));
+    create(&other, Level::Raid5, &drives).unwrap();
+}
+
+#[test]
+fn who_stands_still_as_he_deletes_an_array_erases_nothing_of_anothers() {
+    for stops in [false, true] {
+        let drives = drives(4, 99, false);
+        let (one, other) = (server(99, (1, 11)), server(100, (2, 12)));
+        create(&one, Level::Raid5, &drives).unwrap();
+        let deleted = delete_half(&one, &drives);
+        let degraded = StartOptions { start_degraded: true, ..TAKES_OFF };
+        other.assemble(&references(&drives), degraded).unwrap();
+        let taken = record(&drives[2]);
+        if stops {
+            other.stop();
+        }
+        one.world.run_for(Nanos(PERIOD.0));
+        let refused = deleted.lock().unwrap().take().unwrap();
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains(if stops { "another server" } else { "host-2" }), "{words}");
+        // What it was erasing was asked before, and no more than that.
+        assert!(drives[2..].iter().all(|drive| record(drive).array == taken.array));
+    }
+}

@@ -1,8 +1,9 @@
 //! What a subsystem does for servers that share its drives.
 //!
 //! A *guard* says what has to stand on a namespace for it to be changed. A core's queue that is
-//! connected behind it reads that before it carries any change there: see `carrier`. States of a
-//! guard: set → *broken*, once something else was read → set anew, or taken away.
+//! connected behind it reads that before it carries any change there, and changes nothing but that
+//! place before it names its controller: see `carrier`. States of a guard: set → *broken*, once
+//! something else was read, or whoever set it is through with the drive → set anew, or taken away.
 //!
 //! *Controllers*: those that may carry out what this host sent are named for others, and others'
 //! are ended for this host: see `fences`.
@@ -34,17 +35,21 @@ struct Guarded {
 
 /// The guards of namespaces.
 #[derive(Default)]
-pub(super) struct Guards(BTreeMap<u32, Guarded>);
+pub(super) struct Guards {
+    all: BTreeMap<u32, Guarded>,
+    /// The controllers that stand there by name, as was said last.
+    named: BTreeMap<u32, Vec<Instance>>,
+}
 
 impl Guards {
     /// Namespaces that have one.
     pub fn namespaces(&self) -> Vec<u32> {
-        self.0.keys().copied().collect()
+        self.all.keys().copied().collect()
     }
 
     /// Those whose guard is broken.
     pub fn barred(&self) -> Vec<u32> {
-        self.0.iter().filter(|(_, own)| own.is_broken).map(|(namespace, _)| *namespace).collect()
+        self.all.iter().filter(|(_, own)| own.is_broken).map(|(namespace, _)| *namespace).collect()
     }
 }
 
@@ -54,17 +59,52 @@ impl Subsystem {
     pub(crate) fn set_guard(&self, namespace: u32, guard: Option<Guard>) {
         self.change(|state| match guard.map(Arc::new) {
             Some(guard) => {
-                state.guards.0.insert(namespace, Guarded { guard, is_broken: false });
+                state.guards.all.insert(namespace, Guarded { guard, is_broken: false });
             }
             None => {
-                state.guards.0.remove(&namespace);
+                state.guards.all.remove(&namespace);
+                state.guards.named.remove(&namespace);
+            }
+        });
+    }
+
+    /// What a guard asks for stands on a namespace with the names of these controllers; none:
+    /// whoever reads it counts on any.
+    pub(crate) fn set_named(&self, namespace: u32, controllers: Vec<Instance>) {
+        // Once a period, and seldom anything new.
+        if self.lock().guards.named.get(&namespace) != Some(&controllers) {
+            self.change(|state| {
+                state.guards.named.insert(namespace, controllers);
+            });
+        }
+    }
+
+    /// Waits until the controller of an association that there is stands there by name, or need
+    /// not.
+    pub(crate) fn is_named(&self, namespace: u32, by: Association) -> impl Future<Output = ()> {
+        self.changed.wait_until(move || {
+            let state = self.lock();
+            let own = state.paths.get(&by.path).map(|record| record.instance);
+            let is_named = state.guards.named.get(&namespace).is_some_and(|all| {
+                all.is_empty() || own.flatten().is_some_and(|own| all.contains(&own))
+            });
+            (is_named || !state.guards.all.contains_key(&namespace)).then_some(())
+        })
+    }
+
+    /// Breaks the guard of a namespace, if it is this one.
+    pub(crate) fn bar(&self, namespace: u32, guard: &Guard) {
+        self.change(|state| {
+            let own = state.guards.all.get_mut(&namespace);
+            if let Some(own) = own.filter(|own| *own.guard == *guard) {
+                own.is_broken = true;
             }
         });
     }
 
     /// Waits until a namespace has a guard that is not broken, or none.
     pub(crate) fn guard(&self, namespace: u32) -> impl Future<Output = Option<Arc<Guard>>> {
-        self.changed.wait_until(move || match self.lock().guards.0.get(&namespace) {
+        self.changed.wait_until(move || match self.lock().guards.all.get(&namespace) {
             Some(own) => (!own.is_broken).then(|| Some(own.guard.clone())),
             None => Some(None),
         })
@@ -73,7 +113,7 @@ impl Subsystem {
     /// Something else stands there than this guard asks for.
     pub(crate) fn breaks(&self, namespace: u32, guard: &Arc<Guard>) {
         self.change(|state| {
-            let own = state.guards.0.get_mut(&namespace);
+            let own = state.guards.all.get_mut(&namespace);
             if let Some(own) = own.filter(|own| Arc::ptr_eq(&own.guard, guard)) {
                 own.is_broken = true;
             }

@@ -45,6 +45,8 @@ fn guarded(seed: u64, paths: usize) -> Host {
     host.rig.world.run_for(seconds(2));
     stand(&host, OWN);
     reached(&host.shared(0)).guard(Some(guard()));
+    // It names no controllers.
+    reached(&host.shared(0)).named(&[]);
     host.rig.world.run_for(Nanos::from_millis(1));
     host.rig.volume.log();
     host
@@ -133,6 +135,78 @@ fn what_waits_for_a_path_is_not_changed_once_the_page_is_anothers() {
     join(&host, 0);
     assert_eq!(write_now(&host, 0, 4096), Some(Err(DriveError::Gone)));
     assert!(!host.rig.volume.log().iter().any(is_change));
+    host.finish();
+}
+
+/// Who starts after a kill has the controllers ended that the page names: another one may not have
+/// changed anything but the page.
+#[test]
+fn a_new_connection_changes_the_page_only_until_that_names_it() {
+    for paths in [1, 2] {
+        let host = guarded(36, paths);
+        let own = host.shared(0);
+        let names = reached(&own).controllers();
+        reached(&own).named(&names);
+        (0..paths).for_each(|path| cut(&host, path));
+        (0..paths).for_each(|path| join(&host, path));
+        assert_ne!(reached(&own).controllers(), names);
+        let waiting = host.write(1, 8192, 2);
+        host.rig.world.run_for(seconds(1));
+        assert_eq!(result(&waiting), None, "by {paths} paths");
+        assert!(!host.rig.volume.log().iter().any(is_change));
+        assert!(reads(&host, 2));
+        // The page is written by the same connections.
+        assert_eq!(write_now(&host, 0, PAGE), Some(Ok(())));
+        stand(&host, OWN);
+        host.rig.world.run_for(seconds(1));
+        assert_eq!(result(&waiting), None, "it does not name them yet");
+        reached(&own).named(&reached(&own).controllers());
+        host.rig.world.run_for(Nanos::from_millis(5));
+        assert_eq!(result(&waiting), Some(Ok(())));
+        // A guard that is taken away asks for nothing.
+        (0..paths).for_each(|path| cut(&host, path));
+        (0..paths).for_each(|path| join(&host, path));
+        let waiting = host.write(2, 8192, 2);
+        host.rig.world.run_for(seconds(1));
+        assert_eq!(result(&waiting), None);
+        reached(&own).guard(None);
+        host.rig.world.run_for(Nanos::from_millis(5));
+        assert_eq!(result(&waiting), Some(Ok(())));
+        host.finish();
+    }
+}
+
+/// An array that lets a drive go names no connection any more: what waits for that would wait for
+/// ever.
+#[test]
+fn what_waits_is_gone_once_the_drive_is_let_go() {
+    let host = guarded(38, 1);
+    let own = host.shared(0);
+    reached(&own).named(&reached(&own).controllers());
+    host.rig.volume.hold(Some(4096));
+    let sent = host.write(1, 4096, 1);
+    host.rig.world.run_for(Nanos::from_millis(10));
+    cut(&host, 0);
+    host.rig.volume.hold(None);
+    join(&host, 0);
+    let waiting = host.write(2, 8192, 2);
+    // Who asked for another guard has nothing to say here.
+    reached(&own).bar(&Guard { begins: b"another term".to_vec(), ..guard() });
+    host.rig.world.run_for(seconds(1));
+    assert_eq!(result(&waiting), None);
+    host.rig.volume.log();
+    reached(&own).bar(&guard());
+    host.rig.world.run_for(Nanos::from_millis(5));
+    assert_eq!(result(&waiting), Some(Err(DriveError::Gone)));
+    assert_eq!(write_now(&host, 0, 1 << 18), Some(Err(DriveError::Gone)));
+    assert!(reads(&host, 0));
+    host.rig.world.run_for(FENCE.after(seconds(1)));
+    assert_eq!(result(&sent), Some(Err(DriveError::Gone)));
+    assert!(!host.rig.volume.log().iter().any(is_change));
+    // Whoever has it next begins anew.
+    reached(&own).guard(None);
+    host.rig.world.run_for(Nanos::from_millis(5));
+    assert_eq!(write_now(&host, 2, 8192), Some(Ok(())));
     host.finish();
 }
 
