@@ -1,7 +1,7 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
 //! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
-//! `certificate`, `key`, `metrics`, `sysfs`, and the tables `access`, `health`, `enclosure` and
-//! `fabrics`.
+//! `certificate`, `key`, `metrics`, `sysfs`, and the tables `access`, `health`, `enclosure`, `shelf`
+//! and `fabrics`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.
@@ -21,12 +21,14 @@ pub use parity_gpu::Placement;
 pub(crate) mod enclosures;
 mod fabrics;
 mod rates;
+pub(crate) mod shelves;
 mod spans;
 
 /// Where the kernel shows its devices.
 pub use drives::sysfs::ROOT as SYSFS;
 pub use enclosures::{Enclosure, Module, SLOTS_MAX};
 pub use fabrics::Fabrics;
+pub use shelves::Shelf;
 
 /// Most data cores.
 pub const CORES_MAX: u16 = 64;
@@ -93,18 +95,23 @@ pub struct Config {
     /// Enclosures that the system can't describe.
     #[serde(default, deserialize_with = "later", rename = "enclosure")]
     pub enclosures: Vec<Enclosure>,
+    /// Shelves that tell of themselves.
+    #[serde(default, deserialize_with = "later", rename = "shelf")]
+    pub shelves: Vec<Shelf>,
     /// Drives behind NVMe over Fabrics.
     #[serde(default, deserialize_with = "later")]
     pub fabrics: Fabrics,
 }
 
-/// What the configuration says of drives' health and of enclosures.
+/// What the configuration says of drives' health, of enclosures and of shelves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Described {
     /// From when on a drive is not well.
     pub health: Settings,
     /// Enclosures that the system can't describe.
     pub enclosures: Vec<Enclosure>,
+    /// Shelves that tell of themselves.
+    pub shelves: Vec<Shelf>,
 }
 
 /// Users (`name` or number) and groups (`@name`, `@number`) of this machine, by what they may do on
@@ -203,6 +210,7 @@ impl Default for Config {
             sysfs: None,
             health: Settings::default(),
             enclosures: Vec::new(),
+            shelves: Vec::new(),
             fabrics: Fabrics::default(),
         }
     }
@@ -250,7 +258,7 @@ impl Config {
         }
         let tables = Tables::read(text);
         (config.health, config.enclosures) = (tables.health, tables.enclosures);
-        config.fabrics = tables.fabrics;
+        (config.shelves, config.fabrics) = (tables.shelves, tables.fabrics);
         Ok(config)
     }
 
@@ -272,6 +280,11 @@ impl Config {
         }
         if let Some(dir) = &self.state {
             found.extend(state::problem(dir).map(|problem| format!("state: {problem}")));
+        }
+        for shelf in &self.shelves {
+            let problem = shelves::Credentials::read(&shelf.credentials).err();
+            let told = |why| format!("credentials: {}: {why}", shelf.credentials.display());
+            found.extend(problem.map(told));
         }
         let unit = std::env::var_os(state::VARIABLE);
         let has_state = state::place(self.state.as_deref(), unit.as_deref()).is_some();
@@ -329,9 +342,10 @@ impl Config {
         found
     }
 
-    /// What it says of drives' health and of enclosures.
+    /// What it says of drives' health, of enclosures and of shelves.
     pub fn described(&self) -> Described {
-        Described { health: self.health, enclosures: self.enclosures.clone() }
+        let (enclosures, shelves) = (self.enclosures.clone(), self.shelves.clone());
+        Described { health: self.health, enclosures, shelves }
     }
 
     /// Where the kernel shows its devices.
@@ -364,11 +378,12 @@ impl core::fmt::Display for Mistake {
     }
 }
 
-/// What the tables `health`, `enclosure` and `fabrics` say, and what is wrong in them.
+/// What the tables `health`, `enclosure`, `shelf` and `fabrics` say, and what is wrong in them.
 #[derive(Default)]
 struct Tables {
     health: Settings,
     enclosures: Vec<Enclosure>,
+    shelves: Vec<Shelf>,
     fabrics: Fabrics,
     wrong: Vec<spans::Wrong>,
 }
@@ -382,6 +397,7 @@ impl Tables {
             match key.get_ref().as_ref() {
                 "health" => tables.health = rates::read(value, &mut tables.wrong),
                 "enclosure" => tables.enclosures = enclosures::read(value, &mut tables.wrong),
+                "shelf" => tables.shelves = shelves::read(value, &mut tables.wrong),
                 "fabrics" => {
                     let cores = document.get_ref().get("cores").and_then(spans::number);
                     let cores = cores.and_then(|cores| u16::try_from(cores).ok()).unwrap_or(1);

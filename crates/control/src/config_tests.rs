@@ -49,6 +49,7 @@ fn everything_has_a_default() {
         sysfs: None,
         health: Settings::default(),
         enclosures: vec![],
+        shelves: vec![],
         fabrics: Fabrics::default(),
     };
     assert_eq!(config.sysfs(), PathBuf::from("/sys"));
@@ -236,7 +237,8 @@ fn health_and_enclosures_are_read() {
     let drives = [(1, "S2".to_owned())].into();
     let other = Enclosure { name: "other".to_owned(), drives, ..Enclosure::default() };
     assert_eq!(config.enclosures, [shelf, other]);
-    assert_eq!(config.described(), Described { health, enclosures: config.enclosures.clone() });
+    let (enclosures, shelves) = (config.enclosures.clone(), Vec::new());
+    assert_eq!(config.described(), Described { health, enclosures, shelves });
 }
 
 #[test]
@@ -323,4 +325,55 @@ fn a_tree_of_devices_that_is_not_there_is_a_warning() {
     let told = Config::parse("sysfs = \"/no/such/tree\"").expect("valid").warnings();
     assert_eq!(told, ["sysfs: no directory is at /no/such/tree"]);
     assert_eq!(Config::parse("sysfs = \"/\"").expect("valid").warnings(), [""; 0]);
+}
+
+const SERVICES: &str = r#"[[shelf]]
+redfish = "https://shelf.example:8443"
+fingerprint = "00:11:22:33:44:55:66:77:88:99:aa:BB:cc:dd:ee:ff:00112233445566778899aabbccddeeff"
+credentials = "/etc/palisade/shelf"
+name = "left"
+[[shelf]]
+redfish = "https://[::1]:1"
+fingerprint = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
+credentials = "other"
+"#;
+
+#[test]
+fn shelves_are_read() {
+    let config = Config::parse(SERVICES).expect("valid");
+    let print = core::array::from_fn(|at| (at % 16 * 0x11) as u8);
+    let left = Shelf {
+        redfish: shelves::Url { host: "shelf.example".to_owned(), port: 8443 },
+        fingerprint: print,
+        credentials: "/etc/palisade/shelf".into(),
+        name: Some("left".to_owned()),
+    };
+    assert_eq!((config.shelves.len(), &config.shelves[0]), (2, &left));
+    assert_eq!(config.shelves[1].name(), "[::1]:1");
+    let told = config.warnings();
+    let own: Vec<_> = told.iter().filter(|text| text.starts_with("credentials: ")).collect();
+    assert_eq!(own.len(), 2, "{told:?}");
+}
+
+#[test]
+fn mistakes_of_shelves_have_their_lines() {
+    let cases: &[(&str, &str, usize, &str)] = &[
+        ("redfish = \"https://[::1]:1\"\n", "\n", 6, "a shelf needs redfish: https://HOST:PORT"),
+        ("[::1]:1", "shelf.example:8443/", 7, "two shelves are at https://shelf.example:8443"),
+        ("https://[::1]:1", "http://a:1", 7, "redfish must be https://HOST:PORT, not http://a:1"),
+        ("ffeedd", "fe", 8, "fingerprint must be 64 hexadecimal digits, not feccbb"),
+        ("ffeedd", "gfeedd", 8, "fingerprint must be 64 hexadecimal digits"),
+        ("\"other\"", "7", 9, "credentials must be a text, not a number"),
+        ("\"other\"", "\"\"", 9, "credentials must not be empty"),
+        ("\"other\"", "\"other\"\nname = \"left\"", 10, "two shelves have the name left"),
+        ("name = ", "nam = ", 5, "a shelf has no key nam, only redfish, fingerprint"),
+    ];
+    for (from, to, line, what) in cases {
+        let text = SERVICES.replacen(from, to, 1);
+        let found = mistakes(&text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert_eq!(found[0].line, Some(*line), "{found:?}");
+        assert!(found[0].what.starts_with(what), "{found:?}");
+    }
+    assert!(mistakes("shelf = 7\n")[0].what.starts_with("shelf must be a list"));
 }

@@ -24,6 +24,7 @@
 //!   plugged in. `returning` and `returns`: drives behind a fabric that are reached again.
 //!   `attending` and `wellness`: how they are as devices; [`asking`]: what NVMe drives tell of
 //!   themselves.
+//! - `shelves`: what shelves tell of themselves. `pinned`: a client of their services.
 //! - `counters`: what the cores count, and its sums.
 //! - `exports`, `address` and `lookup`: what is served where. `gpu`: parity on one. `memory`: the
 //!   daemon's own, where it is short.
@@ -102,6 +103,7 @@ mod owning;
 mod paths;
 mod pattern;
 mod peer;
+mod pinned;
 mod plan;
 mod planning;
 mod plugging;

@@ -48,6 +48,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
         sysfs,
         health,
         enclosures,
+        shelves,
         fabrics,
     } = old;
     let named = |all: &[(&'static str, bool)]| {
@@ -64,6 +65,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("metrics", *metrics != new.metrics),
             ("health", *health != new.health),
             ("enclosure", *enclosures != new.enclosures),
+            ("shelf", *shelves != new.shelves),
         ]),
         left: named(&[
             ("socket", *socket != new.socket),
@@ -96,6 +98,7 @@ async fn take(manager: &Manager, config: &mut Config, new: Config) -> Changed {
     manager.metrics.set_open(new.metrics);
     config.health = new.health;
     config.enclosures.clone_from(&new.enclosures);
+    config.shelves.clone_from(&new.shelves);
     manager.described.send_replace(new.described());
     // Users and groups may be others, though the configuration is not.
     if let Some(local) = local::known(config.access.as_ref()) {
@@ -172,7 +175,9 @@ mod tests {
                     counters = \"off\"\nstate = \"/s\"\nhttps = [\"[::1]:1\"]\n\
                     certificate = \"/c\"\nkey = \"/k\"\nmetrics = \"open\"\n\
                     sysfs = \"/s\"\n[access]\n[health]\nask_every_s = 1\n\
-                    [[enclosure]]\nname = \"shelf\"\n";
+                    [[enclosure]]\nname = \"shelf\"\n[[shelf]]\nredfish = \"https://s:1\"\n\
+                    credentials = \"/c\"\nfingerprint = \"\
+                    0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
         let changed = super::changed(&old, &Config::parse(text).expect("valid"));
         let taken = [
             "drives",
@@ -184,6 +189,7 @@ mod tests {
             "metrics",
             "health",
             "enclosure",
+            "shelf",
         ];
         assert_eq!(changed.taken, taken);
         assert_eq!(changed.left.len(), 9);

@@ -89,7 +89,7 @@ fn enclosure(table: &DeTable<'_>, at: usize, once: &mut Once, found: &mut Found)
 }
 
 /// What a table has that nobody knows.
-fn unknown(what: &str, table: &DeTable<'_>, known: &[&str], found: &mut Found) {
+pub(super) fn unknown(what: &str, table: &DeTable<'_>, known: &[&str], found: &mut Found) {
     for key in table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
         let text = format!("{what} has no key {}, only {}", key.get_ref(), known.join(", "));
         wrong(found, key.span().start, text);
