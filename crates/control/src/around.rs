@@ -10,6 +10,8 @@
 //! - An enclosure of the kernel's that holds none but drives which the configuration places is left
 //!   out: it is the one that the configuration describes.
 //! - Identifiers are the same after a restart, and no two enclosures have the same.
+//! - Shelves that tell of themselves ([`with_shelves`]) come last: what others say of a drive's
+//!   place holds.
 
 use crate::config::enclosures::{Enclosure, Module};
 use crate::nameplate;
@@ -51,9 +53,37 @@ pub fn surroundings(
 /// Where a drive is plugged in.
 pub fn place(around: &view::Surroundings, drive: &str) -> Option<view::DrivePlace> {
     around.enclosures.iter().find_map(|enclosure| {
-        let slot = enclosure.slots.iter().find(|slot| slot.drive.as_deref() == Some(drive))?;
-        Some(view::DrivePlace { enclosure: enclosure.id.clone(), slot: slot.slot.clone() })
+        let slot = enclosure.slots.iter().find(|slot| slot.drive.as_deref() == Some(drive));
+        // A drive of a shelf may have several namespaces.
+        let bays = enclosure.shelf.iter().flat_map(|shelf| &shelf.bays);
+        let bay = || bays.into_iter().find(|bay| bay.own.iter().any(|own| own == drive));
+        let slot = slot.map(|slot| &slot.slot).or_else(|| bay().map(|bay| &bay.slot))?;
+        Some(view::DrivePlace { enclosure: enclosure.id.clone(), slot: slot.clone() })
     })
+}
+
+/// The same, with shelves that tell of themselves. A drive that another enclosure has is there.
+pub fn with_shelves(
+    mut around: view::Surroundings,
+    shelves: &[view::Enclosure],
+) -> view::Surroundings {
+    let all = around.enclosures.iter();
+    let mut taken: BTreeSet<String> = all.map(|enclosure| enclosure.id.clone()).collect();
+    let slots = around.enclosures.iter().flat_map(|enclosure| &enclosure.slots);
+    let mut placed: BTreeSet<String> = slots.filter_map(|slot| slot.drive.clone()).collect();
+    for own in shelves {
+        let mut own = own.clone();
+        own.id = fresh(&mut taken, own.id);
+        for bay in own.shelf.iter_mut().flat_map(|shelf| &mut shelf.bays) {
+            bay.own.retain(|drive| placed.insert(drive.clone()));
+        }
+        let bays = own.shelf.iter().flat_map(|shelf| &shelf.bays);
+        for (slot, bay) in own.slots.iter_mut().zip(bays) {
+            slot.drive = bay.own.first().cloned();
+        }
+        around.enclosures.push(own);
+    }
+    around
 }
 
 /// The drives, and the kernel's devices.
@@ -137,6 +167,7 @@ fn enclosures(
             columns: own.columns.unwrap_or(0),
             slots: slots.map(|n| described_slot(known, n, own.drives.get(&n))).collect(),
             modules: own.modules.iter().map(module).collect(),
+            shelf: None,
         });
     }
     let slots = all.iter().flat_map(|enclosure: &view::Enclosure| &enclosure.slots);
@@ -155,6 +186,7 @@ fn enclosures(
             columns: 0,
             slots,
             modules: Vec::new(),
+            shelf: None,
         });
     }
     all

@@ -8,6 +8,7 @@
 use crate::around::{self, Placed};
 use crate::asking::Asking;
 use crate::claims::Lookup;
+use crate::config::Described;
 use crate::inventory::Known;
 use crate::manager::Manager;
 use crate::plugs::is_used;
@@ -55,7 +56,7 @@ impl Manager {
 
     async fn keep_describing(&self) {
         let mut described = self.described.subscribe();
-        self.wellness.set(described.borrow_and_update().health);
+        self.take_described(&described.borrow_and_update());
         let mut reading = Instant::now();
         let mut keep = Instant::now() + KEEP;
         let mut look = Instant::now();
@@ -85,12 +86,25 @@ impl Manager {
                 () = self.attend.notified() => sleep(TOGETHER).await,
                 // Its sender is this manager's.
                 _ = described.changed() => {
-                    self.wellness.set(described.borrow_and_update().health);
+                    self.take_described(&described.borrow_and_update());
                     (reading, look) = (Instant::now(), Instant::now());
                 }
                 () = sleep_until(next) => {}
             }
         }
+    }
+
+    /// Takes what the configuration says.
+    fn take_described(&self, described: &Described) {
+        self.wellness.set(described.health);
+        self.shelves.follow(&described.shelves);
+    }
+
+    /// Takes what shelves tell of themselves, and marks the daemon's drives there.
+    fn see_shelves(&self) {
+        let drives: Vec<(String, String)> =
+            self.to_place().into_iter().map(|(id, path, _)| (id, path)).collect();
+        self.wellness.see_shelves(self.shelves.enclosures(&drives));
     }
 
     /// The drives that may be in an enclosure: their identifiers, paths and serial numbers.
@@ -148,6 +162,7 @@ impl Manager {
 
     /// Describes all drives by what is known now.
     pub(crate) fn describe_drives(&self, is_due: bool) {
+        self.see_shelves();
         let subjects: Vec<Subject> = {
             let (told, inventory) = (self.snapshot.told(), self.inventory());
             let absent: BTreeMap<String, bool> = {

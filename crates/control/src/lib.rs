@@ -120,6 +120,7 @@ mod room;
 mod seats;
 mod served;
 pub mod server;
+mod shelves;
 mod slow;
 mod snapshot;
 mod stall;

@@ -33,6 +33,7 @@ use crate::ownership::{self, Ownership};
 use crate::plan::{Planned, Seen};
 use crate::plugs::{Absent, Plugs};
 use crate::returns::Returns;
+use crate::shelves::Shelves;
 use crate::snapshot::{Snapshot, now};
 use crate::state::State;
 use crate::tasks::SlowOnes;
@@ -78,6 +79,8 @@ pub struct Manager {
     pub(crate) ownership: Ownership,
     /// Drives as devices.
     pub(crate) wellness: Wellness,
+    /// Shelves that tell of themselves.
+    pub(crate) shelves: Shelves,
     /// Drives are to be described anew.
     pub(crate) attend: Arc<Notify>,
     /// What the configuration named when it was last looked at, without symbolic links.
@@ -95,7 +98,7 @@ pub struct Manager {
     https: Arc<Https>,
     /// What Prometheus reads.
     pub(crate) metrics: Metrics,
-    /// What the configuration says of drives' health and of enclosures.
+    /// What the configuration says of drives' health, of enclosures and of shelves.
     pub(crate) described: watch::Sender<Described>,
     /// What charts show.
     pub(crate) history: History,
@@ -133,7 +136,7 @@ impl Manager {
     ) -> Self {
         let standing = Standing::new(data.target().clone(), data.ledger().clone());
         let attend: Arc<Notify> = Arc::default();
-        let wake = attend.clone();
+        let (wake, news) = (attend.clone(), attend.clone());
         let asking = Asking::by_kernel(move |news| match news {
             News::Answered => wake.notify_one(),
             News::NotAllowed => asking::say_not_allowed(),
@@ -141,6 +144,7 @@ impl Manager {
         });
         Self {
             attend,
+            shelves: Shelves::new(move || news.notify_one()),
             wellness: Wellness::new(asking),
             snapshot: Snapshot::new(daemon(&data, &parity, memory.clone()), confirm),
             exports: tokio::sync::Mutex::new(Exports::new(data.clone(), standing.clone())),

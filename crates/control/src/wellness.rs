@@ -22,7 +22,7 @@ use crate::lock::lock;
 use drives::sysfs::{Controller, Device, Kind};
 use health::rules::{Facts, Judge, Level, Link, Smart};
 use health::settings::Settings;
-use redfish::view::{Hardware, Health, PcieLink, Reason, Surroundings};
+use redfish::view::{Enclosure, Hardware, Health, PcieLink, Reason, Surroundings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -81,7 +81,11 @@ struct Inside {
     /// By path.
     drives: BTreeMap<String, Known>,
     asked: Vec<Askable>,
+    /// All that is around.
     around: Arc<Surroundings>,
+    /// What of it was seen, and which shelves tell of themselves.
+    seen: Surroundings,
+    shelves: Vec<Enclosure>,
     /// Temperatures by the kernel's sensors, of drives that do not tell theirs; by path.
     sensors: BTreeMap<String, i32>,
     /// Whether judges differ from those that were kept last.
@@ -143,11 +147,19 @@ impl Wellness {
         self.inside().around.clone()
     }
 
-    /// This is around the drives from now on.
+    /// This is around the drives from now on, beside shelves that tell of themselves.
     pub fn see_around(&self, around: Surroundings) {
         let mut inside = self.inside();
-        if *inside.around != around {
-            inside.around = Arc::new(around);
+        inside.seen = around;
+        inside.see();
+    }
+
+    /// These shelves tell of themselves, from now on.
+    pub fn see_shelves(&self, shelves: Vec<Enclosure>) {
+        let mut inside = self.inside();
+        if inside.shelves != shelves {
+            inside.shelves = shelves;
+            inside.see();
         }
     }
 
@@ -248,6 +260,14 @@ impl Wellness {
 }
 
 impl Inside {
+    /// Puts together what is around the drives.
+    fn see(&mut self) {
+        let around = around::with_shelves(self.seen.clone(), &self.shelves);
+        if *self.around != around {
+            self.around = Arc::new(around);
+        }
+    }
+
     /// Says where a drive is plugged in, whether its indicator is on, and how warm it is where it
     /// does not say so itself.
     fn place(&self, subject: &Subject, hardware: &mut Hardware) {

@@ -9,6 +9,7 @@
 //! something in URIs are of letters, digits, `-`, `.`, `_` and `~` (RFC 3986, section 2.3): others
 //! would be found, but clients of Redfish do not expect `%`.
 
+use crate::shelf::Shelf;
 use crate::view::{DriveState, KnownDrive, NamedDrive};
 use serde::{Deserialize, Serialize};
 
@@ -260,8 +261,8 @@ pub struct DrivePowerState {
 /// What is around the drives.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// Enclosures: those that the system knows, and those that the configuration describes. The
-    /// server itself is one where it has slots that are known.
+    /// Enclosures: those that the system knows, those that the configuration describes, and shelves
+    /// that tell of themselves. The server itself is one where it has slots that are known.
     pub enclosures: Vec<Enclosure>,
     /// Sensors of temperature, voltage, current and power.
     pub sensors: Vec<Sensor>,
@@ -302,6 +303,9 @@ pub struct Enclosure {
     pub slots: Vec<EnclosureSlot>,
     /// Its I/O modules.
     pub modules: Vec<Module>,
+    /// What it tells of itself; absent where it has no service that is asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shelf: Option<Shelf>,
 }
 
 /// A slot of an enclosure.

@@ -51,6 +51,7 @@ mod requests;
 pub mod routes;
 pub mod schema;
 pub mod service;
+mod shelf;
 pub mod telemetry;
 pub mod told;
 pub mod view;

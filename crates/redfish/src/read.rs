@@ -6,7 +6,7 @@
 
 mod hardware;
 
-pub use hardware::{Around, smart, surroundings};
+pub use hardware::{Around, enclosures, smart, surroundings};
 
 use crate::access::{Account, Role};
 use crate::dates;

@@ -29,6 +29,9 @@ pub use crate::requests::{
     AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
     ResizeVolume, ScrubArray, WipeDrive,
 };
+pub use crate::shelf::{
+    Shelf, ShelfBay, ShelfKind, ShelfPart, ShelfPort, ShelfState, ShelfUnit, Silence,
+};
 pub use owner::Owner;
 pub use plan::{Plan, PlannedArray, PlannedDrive};
 pub use regions::{RegionMap, RegionParts};

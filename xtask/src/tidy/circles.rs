@@ -48,6 +48,8 @@ const ROWS: &Rows = &[
             ],
             &["config/spans"],
             &["config/enclosures", "config/fabrics", "config/rates"],
+            &["config/shelves"],
+            &["pinned"],
             &["around"],
             &["history", "https", "wellness"],
             &["config"],
@@ -74,6 +76,8 @@ const ROWS: &Rows = &[
             &["alerts"],
             &["accounts", "audit", "confirm", "tasks"],
             &["plan"],
+            &["shelves/chassis", "shelves/service"],
+            &["shelves"],
             &["claims", "manager"],
             &[
                 "attending",

@@ -40,6 +40,11 @@ pub const ALERTS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "crates/redfish/src/alerts/conditions_tests.rs",
+        "shelves_that_tell_of_themselves_are_told",
+        &["ShelfSilent", "ShelfPartNotWell"],
+    ),
+    (
+        "crates/redfish/src/alerts/conditions_tests.rs",
         "each_reason_of_a_drive_is_one",
         &["DriveNotWell"],
     ),

@@ -11,7 +11,7 @@ use crate::messages::{self as say, Notice};
 use crate::service::uri;
 use crate::view::{
     Array, ArrayState, DriveState, Export, Fan, Health, Measures, NetworkPort, Problem, Sensor,
-    SlotInfo, SlotState, Supply, TaskState, View,
+    Shelf, ShelfState, Silence, SlotInfo, SlotState, Supply, TaskState, View,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,6 +92,7 @@ pub(super) const RULES: &[(&[&str], Rule)] = &[
     (&["FanNotWell"], fans),
     (&["SupplyNotWell"], supplies),
     (&["PortWithoutLink"], ports),
+    (&["ShelfSilent", "ShelfPartNotWell"], shelves),
     (&["MailNotSent", "MailRefused"], mail),
     (&["WebhookFails", "EventsDropped"], webhooks),
 ];
@@ -388,6 +389,55 @@ fn ports(view: &View, all: &mut Vec<Condition>) {
             let args: [&dyn Display; 2] = [&port.id, &own.join(", ")];
             let of = uri::port(&port.id);
             all.push(Condition::new(&say::PORT_WITHOUT_LINK, &args, &of, &port.id));
+        }
+    }
+}
+
+/// How a part of a shelf is, for people.
+fn shelf_part(state: ShelfState, health: Health, value: Option<String>) -> String {
+    let word = match (state, health) {
+        (ShelfState::Enabled, Health::Ok) => "well",
+        (ShelfState::Enabled, Health::Warning) => "warning",
+        (ShelfState::Enabled, Health::Critical) => "critical",
+        (state, _) => state.word(),
+    };
+    value.map_or_else(|| word.to_owned(), |value| format!("{word}, {value}"))
+}
+
+/// What shelves that tell of themselves say of their parts: names, how they are, and what is read.
+fn shelf_parts(shelf: &Shelf) -> impl Iterator<Item = (String, Health, String)> {
+    let bays = shelf.bays.iter().map(|own| {
+        let text = shelf_part(own.state, own.health, own.serial.clone());
+        (format!("drive in slot {}", own.slot), own.grade(), text)
+    });
+    let ports = shelf.ports.iter().map(|own| {
+        let text = match (own.is_enabled, own.has_link) {
+            (Some(false), _) => "switched off".to_owned(),
+            (_, Some(false)) => "no link".to_owned(),
+            _ => shelf_part(ShelfState::Enabled, own.health, None),
+        };
+        (format!("port {}", own.name), own.health, text)
+    });
+    let parts = shelf.parts.iter().map(|own| {
+        let text = shelf_part(own.state, own.health, own.value());
+        (own.name.clone(), own.grade(), text)
+    });
+    bays.chain(ports).chain(parts)
+}
+
+fn shelves(view: &View, all: &mut Vec<Condition>) {
+    for enclosure in &view.surroundings.enclosures {
+        let Some(shelf) = &enclosure.shelf else { continue };
+        let (of, name) = (uri::chassis(&enclosure.id), &enclosure.name);
+        if let Some(Silence { since, why }) = &shelf.silence {
+            let since = crate::dates::text(*since);
+            let args: [&dyn Display; 4] = [name, &shelf.url, &since, why];
+            all.push(Condition::new(&say::SHELF_SILENT, &args, &of, name));
+        }
+        for (part, health, text) in shelf_parts(shelf).filter(|own| own.1 != Health::Ok) {
+            let args: [&dyn Display; 3] = [name, &part, &text];
+            let found = Condition::new(&say::SHELF_PART_NOT_WELL, &args, &of, name);
+            all.push(found.part(&part).grave(health));
         }
     }
 }

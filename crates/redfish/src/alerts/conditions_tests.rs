@@ -5,6 +5,7 @@ use crate::change::tests::view;
 use crate::events::smtp::Mail;
 use crate::events::{Shown, Standing, Subscription};
 use crate::messages::{self, ErrorCode};
+use crate::view::{Enclosure, ShelfBay, ShelfKind, ShelfPart, ShelfPort, ShelfUnit};
 use crate::view::{Error, Hardware, Hindrance, Https, LastScrub, Next, Reason, Task, TaskKind};
 use crate::view::{Surroundings, Unreadable, UnreadableReason};
 use std::sync::Arc;
@@ -288,6 +289,60 @@ fn what_is_around_the_drives_is_told() {
     assert_eq!(told(&found).1, Health::Warning);
     let what = "power supply PSU 2 gives no power";
     assert_eq!((&found.what[..], found.of), (what, uri::supply("p")));
+}
+
+#[test]
+fn shelves_that_tell_of_themselves_are_told() {
+    let on = |shelf: Shelf| {
+        only(|view| {
+            let (id, name) = ("left".to_owned(), "Left".to_owned());
+            let own = Enclosure { id, name, shelf: Some(shelf), ..Enclosure::default() };
+            let enclosures = vec![Enclosure::default(), own];
+            view.surroundings = Surroundings { enclosures, ..Surroundings::default() }.into();
+        })
+    };
+    let url = "https://192.0.2.7:443".to_owned();
+    let silence = Some(Silence { since: 0, why: "refused".to_owned() });
+    let found = on(Shelf { url, silence, ..Shelf::default() });
+    assert_eq!((&found.message[..], &found.of), ("ShelfSilent", &uri::chassis("left")));
+    let what = "shelf Left has told nothing of itself since 1970-01-01T00:00:00Z: \
+                https://192.0.2.7:443: refused";
+    assert_eq!(found.what, what);
+    let fan = ShelfPart {
+        kind: ShelfKind::Fan,
+        name: "Fan 1".to_owned(),
+        state: ShelfState::Enabled,
+        health: Health::Warning,
+        reading: Some(3_000_000),
+        unit: Some(ShelfUnit::Rpm),
+        warning: None,
+        critical: None,
+    };
+    let gone = ShelfPart { state: ShelfState::Absent, reading: None, ..fan.clone() };
+    for (part, health, text) in
+        [(fan, Health::Warning, "warning, 3000 rpm"), (gone, Health::Critical, "absent")]
+    {
+        let found = on(Shelf { parts: vec![part], ..Shelf::default() });
+        assert_eq!((&found.message[..], found.severity), ("ShelfPartNotWell", health));
+        assert_eq!(found.what, format!("shelf Left: Fan 1: {text}"));
+    }
+    let port = ShelfPort {
+        name: "A1".to_owned(),
+        has_link: Some(false),
+        health: Health::Warning,
+        ..ShelfPort::default()
+    };
+    let found = on(Shelf { ports: vec![port], ..Shelf::default() });
+    assert_eq!(found.what, "shelf Left: port A1: no link");
+    // A slot in which nothing was told is empty.
+    let bay = |serial: Option<&str>| ShelfBay {
+        slot: "7".to_owned(),
+        state: ShelfState::Absent,
+        serial: serial.map(str::to_owned),
+        ..ShelfBay::default()
+    };
+    let found = on(Shelf { bays: vec![bay(None), bay(Some("S7"))], ..Shelf::default() });
+    assert_eq!(found.what, "shelf Left: drive in slot 7: absent, S7");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! Invariant: a standard property that says the same is not doubled. A drive's firmware, slot and
 //! indicator, and the reasons for its health, are read from there.
 
-use super::{Extension, Health, Link};
+use super::{Extension, Health, Link, Shelf};
 use crate::counters::Latency;
 use crate::dates;
 use crate::view;
@@ -236,6 +236,9 @@ pub struct Chassis {
     pub slots: Vec<EnclosureSlot>,
     /// Its I/O modules.
     pub modules: Vec<Module>,
+    /// What it tells of itself; absent where it has no service that is asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shelf: Option<Shelf>,
 }
 
 impl Extension for Chassis {

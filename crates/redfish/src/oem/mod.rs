@@ -22,6 +22,7 @@ mod manager;
 mod metrics;
 mod owner;
 mod remote;
+mod shelf;
 mod words;
 
 pub use alerts::{Alert, ServiceConditions};
@@ -37,9 +38,10 @@ pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};
 pub use owner::Owner;
 pub use remote::RemotePath;
+pub use shelf::{Shelf, ShelfBay, ShelfPart, ShelfPort};
 pub use words::{
-    ArrayState, DriveState, Health, Hindrance, JobEnd, PathAccess, PathState, SlotState, TaskKind,
-    TaskState, UnreadableReason,
+    ArrayState, DriveState, Health, Hindrance, JobEnd, PathAccess, PathState, ShelfKind,
+    ShelfState, ShelfUnit, SlotState, TaskKind, TaskState, UnreadableReason,
 };
 
 /// An object that extends a standard resource.

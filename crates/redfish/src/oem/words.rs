@@ -205,3 +205,47 @@ words! {
         Unusable,
     }
 }
+
+words! {
+    /// Whether a part is there.
+    ShelfState {
+        /// It is there and works.
+        Enabled,
+        /// It is there and does not work, or is switched off.
+        Offline,
+        /// It is not there.
+        Absent,
+    }
+}
+
+words! {
+    /// What a part of a shelf is.
+    ShelfKind {
+        /// An I/O module.
+        Module,
+        /// A power supply.
+        Supply,
+        /// A fan.
+        Fan,
+        /// A sensor of nothing that is told by itself.
+        Sensor,
+    }
+}
+
+words! {
+    /// A unit.
+    ShelfUnit {
+        /// Degrees Celsius.
+        Celsius,
+        /// Turns a minute.
+        Rpm,
+        /// Per cent.
+        Percent,
+        /// Watts.
+        Watts,
+        /// Volts.
+        Volts,
+        /// Amperes.
+        Amperes,
+    }
+}

@@ -124,15 +124,24 @@ pub struct Around {
 ///
 /// It is not what this service would say.
 pub fn surroundings(around: &Around) -> Result<Surroundings, Error> {
-    let chassis = super::contents(&around.chassis)?;
-    let is_enclosure = |own: &&Value| own.pointer("/Oem/Palisade").is_some();
     Ok(Surroundings {
-        enclosures: chassis.iter().filter(is_enclosure).map(enclosure).collect::<Result<_, _>>()?,
+        enclosures: enclosures(&around.chassis)?,
         sensors: super::all(&around.sensors, sensor)?,
         fans: super::all(&around.fans, fan)?,
         supplies: super::all(&around.supplies, supply)?,
         ports: super::all(&around.ports, port)?,
     })
+}
+
+/// The enclosures, of `Chassis` with members.
+///
+/// # Errors
+///
+/// It is not what this service would say.
+pub fn enclosures(chassis: &Value) -> Result<Vec<Enclosure>, Error> {
+    let chassis = super::contents(chassis)?;
+    let is_enclosure = |own: &&Value| own.pointer("/Oem/Palisade").is_some();
+    chassis.iter().filter(is_enclosure).map(enclosure).collect()
 }
 
 fn enclosure(resource: &Value) -> Result<Enclosure, Error> {
@@ -154,6 +163,7 @@ fn enclosure(resource: &Value) -> Result<Enclosure, Error> {
         columns: own.columns,
         slots: own.slots.into_iter().map(slot).collect(),
         modules: own.modules.into_iter().map(module).collect(),
+        shelf: own.shelf.map(Into::into),
     })
 }
 

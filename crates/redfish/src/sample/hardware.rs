@@ -70,6 +70,7 @@ pub fn shelf() -> View {
         columns: 24,
         slots: (0..24).map(slot).collect(),
         modules: vec![module("A", ["eth0", "eth1"]), module("B", ["eth2", "gone"])],
+        shelf: None,
     };
     view.surroundings = Surroundings {
         enclosures: vec![shelf],
@@ -148,6 +149,7 @@ pub fn surroundings(random: &mut Random, drives: &[KnownDrive]) -> Surroundings 
     };
     let mut ids = vec!["shelf.0", "local", "a b"];
     ids.truncate(random.below(4) as usize);
+    let shelf = |random: &mut Random| shelf_of(random, drives);
     let enclosure = |id: &str| Enclosure {
         id: id.to_owned(),
         name: random.text(),
@@ -158,6 +160,7 @@ pub fn surroundings(random: &mut Random, drives: &[KnownDrive]) -> Surroundings 
             name: random.text(),
             ports: random.several(3, |_, number| format!("eth{number}")),
         }),
+        shelf: random.maybe(shelf),
     };
     Surroundings {
         enclosures: ids.into_iter().map(enclosure).collect(),
@@ -177,6 +180,68 @@ pub fn surroundings(random: &mut Random, drives: &[KnownDrive]) -> Surroundings 
             health: health(random),
         }),
         ports: random.several(3, port),
+    }
+}
+
+/// What a shelf with these drives says of itself.
+fn shelf_of(random: &mut Random, drives: &[KnownDrive]) -> Shelf {
+    let state = |random: &mut Random| {
+        random.pick(&[ShelfState::Enabled, ShelfState::Offline, ShelfState::Absent])
+    };
+    let small = |random: &mut Random| random.below(1 << 20) as u32;
+    let value = |random: &mut Random| random.below(1 << 20) as i64 - 1000;
+    Shelf {
+        url: "https://shelf.example:8443".to_owned(),
+        read: random.maybe(Random::moment),
+        silence: random.maybe(|r| Silence { since: r.moment(), why: r.text() }),
+        serial: random.maybe(Random::text),
+        is_on: random.maybe(Random::chance),
+        health: health(random),
+        bays: random.several(4, |random, number| ShelfBay {
+            slot: format!("{number} ä"),
+            state: state(random),
+            health: health(random),
+            serial: random.maybe(Random::text),
+            model: random.maybe(Random::text),
+            bytes: random.maybe(|random| random.below(1 << 50)),
+            subsystem: random.maybe(Random::text),
+            is_located: random.maybe(Random::chance),
+            own: drives.iter().filter(|_| random.chance()).map(|own| own.id.clone()).collect(),
+        }),
+        ports: random.several(3, |random, number| ShelfPort {
+            module: random.text(),
+            name: format!("A{number}"),
+            address: random.maybe(Random::text),
+            has_link: random.maybe(Random::chance),
+            is_enabled: random.maybe(Random::chance),
+            megabits: random.maybe(small),
+            mtu: random.maybe(small),
+            health: health(random),
+        }),
+        parts: random.several(5, |random, _| ShelfPart {
+            kind: random.pick(&[
+                ShelfKind::Module,
+                ShelfKind::Supply,
+                ShelfKind::Fan,
+                ShelfKind::Sensor,
+            ]),
+            name: random.text(),
+            state: state(random),
+            health: health(random),
+            reading: random.maybe(value),
+            unit: random.maybe(|random| {
+                random.pick(&[
+                    ShelfUnit::Celsius,
+                    ShelfUnit::Rpm,
+                    ShelfUnit::Percent,
+                    ShelfUnit::Watts,
+                    ShelfUnit::Volts,
+                    ShelfUnit::Amperes,
+                ])
+            }),
+            warning: random.maybe(value),
+            critical: random.maybe(value),
+        }),
     }
 }
 

@@ -40,6 +40,9 @@ pub(super) fn one(view: &View, id: &str) -> Option<Value> {
     let inside = || view.drives.iter().filter(|known| of_drive(view, known) == own);
     let drives = links(inside().map(|known| uri::drive(&known.id)));
     let mut worst = inside().map(|known| known.hardware.health).max().unwrap_or_default();
+    if let Some(shelf) = enclosure.and_then(|own| own.shelf.as_ref()) {
+        worst = worst.max(shelf.worst());
+    }
     if id == LOCAL {
         worst = worst.max(view.surroundings.healths().max().unwrap_or_default());
     }
@@ -74,6 +77,13 @@ pub(super) fn one(view: &View, id: &str) -> Option<Value> {
         if let Some(model) = &enclosure.model {
             super::put(&mut resource, "Model", json!(model));
         }
+        if let Some(shelf) = enclosure.shelf.as_ref().filter(|_| id != LOCAL) {
+            super::put(&mut resource, "Status", shelf_status(view, &own, worst));
+            let power = |is_on: bool| json!(if is_on { "On" } else { "Off" });
+            if let Some(is_on) = shelf.is_on {
+                super::put(&mut resource, "PowerState", power(is_on));
+            }
+        }
         super::put(&mut resource, "Oem", oem::wrapped(&extension(view, enclosure)));
     }
     Some(resource)
@@ -95,6 +105,13 @@ fn own_status(view: &View, worst: Health) -> Value {
     status
 }
 
+/// How a shelf that tells of itself is, with what alerts say of it.
+fn shelf_status(view: &View, own: &str, worst: Health) -> Value {
+    let mut status = alerts::status(view, Standing::GOOD, own, |of| of == own);
+    super::put(&mut status, "HealthRollup", json!(worst.word()));
+    status
+}
+
 /// Slots and modules, with links to what is there.
 fn extension(view: &View, enclosure: &Enclosure) -> oem::Chassis {
     let there = |id: &String| view.drive(id).map(|known| oem::Link { id: uri::drive(&known.id) });
@@ -112,5 +129,17 @@ fn extension(view: &View, enclosure: &Enclosure) -> oem::Chassis {
         name: module.name.clone(),
         ports: module.ports.iter().map(port).collect(),
     });
-    oem::Chassis { columns: enclosure.columns, slots: slots.collect(), modules: modules.collect() }
+    let shelf = enclosure.shelf.as_ref().map(|own| {
+        let mut told = oem::Shelf::from(own);
+        for (bay, known) in told.bays.iter_mut().zip(&own.bays) {
+            bay.drives = known.own.iter().filter_map(there).collect();
+        }
+        told
+    });
+    oem::Chassis {
+        columns: enclosure.columns,
+        slots: slots.collect(),
+        modules: modules.collect(),
+        shelf,
+    }
 }

@@ -27,6 +27,18 @@ notices! { ALERTS:
         "power supply %1 %2",
         "check the supply and its cable",
         "The machine has no spare power while one of its supplies gives none.";
+    SHELF_SILENT: "ShelfSilent" Warning
+        [Text("ENCLOSURE"), Text("URL"), Text("SINCE"), Text("PROBLEM")]
+        "shelf %1 has told nothing of itself since %3: %2: %4",
+        "see to the shelf's management service, its fingerprint and its credentials",
+        "The management service of the shelf does not answer. What the shelf told last is shown. \
+         Its drives are used all the same, and the service is tried again with growing pauses.";
+    SHELF_PART_NOT_WELL: "ShelfPartNotWell" Warning
+        [Text("ENCLOSURE"), Text("PART"), Text("READING")]
+        "shelf %1: %2: %3",
+        "check the part, and replace it if it has failed",
+        "The shelf says by its management service that the part is not as it should be, or is not \
+         there.";
     PORT_WITHOUT_LINK: "PortWithoutLink" Warning [Text("PORT"), Text("LISTENER")]
         "network port %1, at which %2 is served, has no link",
         "check the cable and the switch",
