@@ -11,7 +11,7 @@
 use crate::array::errors;
 use crate::event;
 use crate::output::{Output, health, percent, printable, state, table_within, wrapped};
-use crate::status::{Host, InShort, Overview, arrays_within, standing};
+use crate::status::{Host, Housing, InShort, Overview, arrays_within, standing};
 use crate::task::time_left;
 use redfish::dates;
 use redfish::view;
@@ -52,6 +52,7 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
     let tasks: Vec<&view::Task> = status.arrays.iter().flat_map(|array| &array.tasks).collect();
     sections.push(jobs(columns, &tasks));
     sections.push(drives(columns, overview));
+    sections.push(enclosures(columns, &overview.enclosures));
     sections.push(exports(columns, &status.arrays));
     sections.push(hosts(columns, &overview.hosts));
     sections.extend(gpu(&status.parity));
@@ -175,6 +176,31 @@ fn drives(columns: usize, overview: &Overview) -> String {
         return String::new();
     }
     table_within(columns, &["SLOT", "DRIVE", "SERIAL", "SIZE", "STATE", ""], &rows, &[0, 1, 2, 5])
+}
+
+/// Enclosures: how many drives each has, and how it is.
+fn enclosures(columns: usize, all: &[Housing]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let row = |own: &Housing| {
+        let enclosure = &own.enclosure;
+        let silence = enclosure.shelf.as_ref().and_then(|shelf| shelf.silence.as_ref());
+        let state = match silence {
+            Some(silence) => format!("silent since {}", dates::text(silence.since)),
+            None => health(own.health),
+        };
+        vec![
+            printable(&enclosure.name),
+            printable(enclosure.model.as_deref().unwrap_or("-")),
+            own.drives.to_string(),
+            own.own.to_string(),
+            state,
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    let headings = ["ENCLOSURE", "MODEL", "DRIVES", "OWN", "STATE"];
+    table_within(columns, &headings, &rows, &[0, 1, 4])
 }
 
 fn exports(columns: usize, arrays: &[view::Array]) -> String {

@@ -52,6 +52,17 @@ fn alert(id: &str, acknowledged: Option<(u64, String)>) -> view::Alert {
     }
 }
 
+fn housing(name: &str, silence: Option<view::Silence>) -> Housing {
+    let shelf = view::Shelf { silence, ..view::Shelf::default() };
+    let enclosure = view::Enclosure {
+        name: name.to_owned(),
+        model: Some("Data24".to_owned()),
+        shelf: Some(shelf),
+        ..view::Enclosure::default()
+    };
+    Housing { drives: 24, own: 3, health: view::Health::Warning, enclosure }
+}
+
 fn degraded() -> Overview {
     let tank = array(json!({
         "state": "degraded",
@@ -108,6 +119,10 @@ fn degraded() -> Overview {
             named("/dev/nvme1n1", "S1", DriveState::InUse),
             named("/dev/sda", "X", DriveState::Foreign),
         ],
+        enclosures: vec![
+            housing("left", None),
+            housing("right", Some(view::Silence { since: 120, why: "no".to_owned() })),
+        ],
         hosts: vec![host],
         alerts: InShort::of(vec![alert("8", None), alert("7", Some((120, "ana".to_owned())))]),
         warnings: vec![warning],
@@ -128,6 +143,10 @@ tank:0  /dev/nvme0n1  S0      8 GiB  in-sync
 tank:1  /dev/nvme1n1  S1      8 GiB  rebuilding
 tank:2  -             S2             missing
 -       /dev/sda      X       8 GiB  foreign     swap
+
+ENCLOSURE  MODEL   DRIVES  OWN  STATE
+left       Data24  24      3    warning
+right      Data24  24      3    silent since 1970-01-01T00:02:00Z
 
 EXPORT  VOLUME       SERVED  HOSTS  URI
 tank:1  tank/images  yes     1      nvme+tcp://192.0.2.1:4420/nqn.2026-01.org.palisade:tank/1
@@ -199,6 +218,7 @@ fn where_all_is_well_nothing_is_to_be_done() {
             ..Status::default()
         },
         drives: Vec::new(),
+        enclosures: Vec::new(),
         hosts: Vec::new(),
         alerts: InShort::default(),
         warnings: Vec::new(),

@@ -35,6 +35,8 @@ pub struct Overview {
     pub status: view::Status,
     /// All drives, by path.
     pub drives: Vec<Named>,
+    /// What drives are plugged into.
+    pub enclosures: Vec<Housing>,
     /// Hosts that are connected over NVMe/TCP, by name.
     pub hosts: Vec<Host>,
     /// What is wrong now, in short.
@@ -84,6 +86,44 @@ impl From<KnownDrive> for Named {
     }
 }
 
+/// What drives are plugged into.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Housing {
+    /// How many drives are there.
+    pub drives: usize,
+    /// How many of them have drives of the daemon's.
+    pub own: usize,
+    /// How well it is, and what is in it.
+    pub health: view::Health,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub enclosure: view::Enclosure,
+}
+
+impl Housing {
+    /// An enclosure among these drives.
+    fn of(enclosure: view::Enclosure, drives: &[KnownDrive]) -> Self {
+        let is_inside = |known: &&KnownDrive| {
+            let place = known.hardware.place.as_ref();
+            place.is_some_and(|place| place.enclosure == enclosure.id)
+        };
+        let worst = drives.iter().filter(is_inside).map(KnownDrive::health).max();
+        let own = enclosure.slots.iter().filter(|slot| slot.drive.is_some()).count();
+        let there = |shelf: &view::Shelf| {
+            let is_there = |bay: &&view::ShelfBay| bay.state != view::ShelfState::Absent;
+            shelf.bays.iter().filter(is_there).count()
+        };
+        let shelf = enclosure.shelf.as_ref();
+        let told = shelf.map(view::Shelf::worst).unwrap_or_default();
+        Self {
+            drives: shelf.map_or(own, there),
+            own,
+            health: worst.unwrap_or_default().max(told),
+            enclosure,
+        }
+    }
+}
+
 /// A host.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Host {
@@ -116,12 +156,20 @@ pub async fn run(arguments: &Arguments, client: &Client) -> Result<(), Problem> 
 }
 
 async fn fetch(client: &Client) -> Result<Overview, Problem> {
-    let drives = fetch::drives(client).await?.into_iter().map(Named::from).collect();
+    let drives = fetch::drives(client).await?;
+    let enclosures = enclosures(client, &drives).await?;
+    let drives = drives.into_iter().map(Named::from).collect();
     let (status, now) = fetch::status(client).await?;
     let hosts = hosts(&status.arrays);
     let warnings = warnings(client, now.saturating_sub(WARNINGS.1)).await?;
     let alerts = alerts(client).await?;
-    Ok(Overview { status, drives, hosts, alerts, warnings })
+    Ok(Overview { status, drives, enclosures, hosts, alerts, warnings })
+}
+
+/// What drives are plugged into.
+async fn enclosures(client: &Client, drives: &[KnownDrive]) -> Result<Vec<Housing>, Problem> {
+    let all = read::enclosures(&fetch::expanded(client, uri::CHASSIS_ALL).await?)?;
+    Ok(all.into_iter().map(|own| Housing::of(own, drives)).collect())
 }
 
 /// What is wrong now.
