@@ -1,10 +1,12 @@
 // A daemon of the tests' own: 24 drives that are files, in an enclosure, and around them what a
 // recorded machine had. Everything is in a folder that goes with it.
+import { spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { Served, text } from '../tools/served.mjs';
 
 const SLOTS = 24;
@@ -51,22 +53,54 @@ function unpack(tree, into) {
 /** A drive's file by the number of its slot. */
 const fileOf = (slot) => (slot === SLOTS ? HTML_NAME : `drive-${String(slot).padStart(2, '0')}.img`);
 
+/** A shelf that tells of itself: the program as a child, with two ports and three drives. */
+async function shelfOf(program, folder) {
+  const any = '127.0.0.1:0';
+  const words = ['--listen', any, '--ports', '2', '--drives', '3', '--drive-size', '64M', '--redfish', any];
+  const more = ['--control', join(folder, 'shelf.sock'), '--json'];
+  const own = spawn(program, ['shelf', ...words, ...more], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: own.stdout });
+  const told = await new Promise((resolve, reject) => {
+    lines.once('line', (line) => resolve(JSON.parse(line)));
+    own.once('error', reject);
+    own.once('exit', () => reject(new Error('the shelf did not start')));
+  });
+  return { own, told };
+}
+
 export class Daemon extends Served {
+  #shelf = null;
   user = 'admin';
   password = randomBytes(15).toString('base64url');
 
-  /** With a tree of /sys, as text, and so many drives of so many bytes; it is ready. */
-  static async begin(program, tree, many = SLOTS, bytes = DRIVE_BYTES) {
+  /** With a tree of /sys, as text, and so many drives of so many bytes; it is ready. With a shelf, if it is to have one. */
+  static async begin(program, tree, many = SLOTS, bytes = DRIVE_BYTES, hasShelf = false) {
     const own = new Daemon(program, tmpdir(), 'palisade-console-');
     own.port = await freePort();
     own.origin = `https://127.0.0.1:${own.port}`;
     mkdirSync(own.path('state'), { mode: 0o700 });
     unpack(tree, own.path('sys'));
     own.drives = Array.from({ length: many }, (_, at) => own.drive(fileOf(at + 1), bytes));
-    own.configure(own.#config());
+    own.configure([...own.#config(), ...(hasShelf ? await own.#withShelf() : [])]);
     await own.start();
     own.administrator(own.user, own.password);
     return own;
+  }
+
+  /** Starts a shelf beside it; how that is configured. */
+  async #withShelf() {
+    const { own, told } = await shelfOf(this.program, this.folder);
+    this.#shelf = own;
+    const { url, fingerprint, user, password } = told.redfish;
+    writeFileSync(this.path('shelf.login'), `${user}:${password}\n`, { mode: 0o600 });
+    const login = `credentials = ${text(this.path('shelf.login'))}`;
+    return ['[[shelf]]', 'name = "left"', `redfish = ${text(url)}`, `fingerprint = ${text(fingerprint)}`, login];
+  }
+
+  /** Ends it and its shelf, and clears away. */
+  async end() {
+    this.#shelf?.kill('SIGTERM');
+    await super.end();
   }
 
   #config() {

@@ -96,7 +96,7 @@ function inTime(promise) {
 
 async function main(world) {
   world.machine = process.env.PALISADE_MACHINE === 'yes' ? new Machine() : null;
-  world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'));
+  world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'), undefined, undefined, true);
   world.browser = await launch();
   if (world.daemon) seed(world.daemon);
   await (world.daemon ? world.enter(world.daemon.origin, world.daemon) : world.enter(new URL(what).origin, { user, password }));

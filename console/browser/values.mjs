@@ -77,7 +77,25 @@ const KINDS = [
     // the result are the message, and what was asked for is told where there is no better word.
     left: [/^Message$|^Severity$|^OriginAddress$|^Oem\.Palisade\.(Of|Number|Request)$/],
   },
-  { of: '/Chassis?', page: () => '/shelf', left: [/^PowerState$|^ChassisType$/] },
+  {
+    of: '/Chassis?',
+    page: () => '/shelf',
+    words: {
+      'Oem.Palisade.Shelf.Powered': (is) => (is ? 'on' : 'off'),
+      'Oem.Palisade.Shelf.Bays[].LocationIndicatorActive': (is) => (is ? 'indicator on' : ''),
+      'Oem.Palisade.Shelf.Bays[].State': bayWord,
+      'Oem.Palisade.Shelf.Ports[].Linked': (is) => (is ? 'link' : 'no link'),
+      'Oem.Palisade.Shelf.Ports[].Enabled': (is) => (is ? '' : 'off'),
+      'Oem.Palisade.Shelf.Ports[].SpeedMbps': (speed) => `${speed / 1000} Gbit/s`,
+      'Oem.Palisade.Shelf.Parts[].State': bayWord,
+      'Oem.Palisade.Shelf.Parts[].Unit': (unit) => ({ Celsius: '°C', Percent: '%', Watts: 'W', Volts: 'V', Amperes: 'A' })[unit] ?? unit,
+      'Oem.Palisade.Shelf.Parts[].ReadingThousandths': (value) => String(Math.round(value / 100) / 10),
+      'Oem.Palisade.Shelf.Parts[].WarningThousandths': (value) => String(Math.round(value / 100) / 10),
+      'Oem.Palisade.Shelf.Parts[].CriticalThousandths': (value) => String(Math.round(value / 100) / 10),
+    },
+    // A drive's state stands for its health where it is not there.
+    left: [/^PowerState$|^ChassisType$|^Status\.Health$/, /^Oem\.Palisade\.Shelf\.(Health|Bays\[\]\.Health|Parts\[\]\.Health)$/],
+  },
   {
     of: '/Sensors?',
     page: () => '/shelf',
@@ -111,6 +129,11 @@ const KINDS = [
   },
   { of: '/Sessions?', page: () => '/accounts' },
 ];
+
+/** The word of a part of a shelf that is not there, or off; else its health stands for it. */
+function bayWord(state) {
+  return state === 'Enabled' ? '' : state;
+}
 
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 const DECIMAL = ['', 'k', 'M', 'G', 'T'];

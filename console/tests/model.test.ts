@@ -69,6 +69,22 @@ test('a slot of an enclosure may name its drive', () => {
   expect(own!.bays.map((bay) => [bay.label, bay.view?.drive.Id, bay.located])).toEqual([['1', 'a', true], ['2', 'b', false]]);
 });
 
+test('a shelf that tells of itself has bays of others, and one bay for two namespaces', () => {
+  const inside = (name: string) => drive(name, { Hardware: { Enclosure: 's', Health: 'OK' } }, { PhysicalLocation: { PartLocation: { ServiceLabel: '1' } } });
+  const bay = (slot: string, state: 'Enabled' | 'Absent', own: string[]) => ({
+    Slot: slot, State: state, Health: 'OK' as const, Drives: own.map((name) => ({ '@odata.id': at(name) })),
+  });
+  const told = { ServiceURI: 'https://s:1', Health: 'OK' as const, Bays: [bay('1', 'Enabled', ['a', 'b']), bay('2', 'Enabled', []), bay('3', 'Absent', [])], Ports: [], Parts: [] };
+  const slots = [{ Slot: '1', Drive: { '@odata.id': at('a') } }, { Slot: '2' }, { Slot: '3' }];
+  const chassis: Chassis = { '@odata.id': `${ROOT}/Chassis/s`, Id: 's', Name: 's', Oem: { Palisade: { Slots: slots, Shelf: told } } };
+  const [own, ...rest] = shelves(drives([inside('a'), inside('b')], []), [chassis]);
+  expect(rest).toEqual([]);
+  expect(own!.bays.map(bayName)).toEqual(['Slot 1: free', 'Slot 2: not used here', 'Slot 3: empty']);
+  expect(own!.bays[0]!.view?.drive.Id).toBe('a');
+  const silent: Chassis = { ...chassis, Oem: { Palisade: { Slots: [], Shelf: { ...told, Bays: [], SilentSince: '2026-11-24T00:00:00Z' } } } };
+  expect(shelves([], [silent]).map((found) => [found.name, found.told?.SilentSince !== undefined])).toEqual([['s', true]]);
+});
+
 test('without an enclosure there is a plain row, also of nothing', () => {
   expect(shelves([], []).map((own) => [own.isReal, own.bays.length])).toEqual([[false, 0]]);
   expect(shelves(drives([drive('a')], []), []).map((own) => own.bays.map(bayName))).toEqual([['Slot 1: free']]);

@@ -2,7 +2,7 @@
 
 import { time } from './format';
 import type {
-  Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, Port, ServiceConditions, Slot,
+  Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, Port, ServiceConditions, ShelfBay, ShelfTold, Slot,
   Supply,
 } from './redfish';
 
@@ -106,6 +106,8 @@ export interface Bay {
   label: string;
   view: DriveView | null;
   located: boolean;
+  /** What the shelf itself says of the slot. */
+  told?: ShelfBay;
 }
 
 export interface ShelfView {
@@ -115,13 +117,29 @@ export interface ShelfView {
   columns: number;
   bays: Bay[];
   modules: { name: string; ports: string[] }[];
+  /** What the shelf tells of itself. */
+  told?: ShelfTold | undefined;
+  /** What is wrong with it. */
+  wrong?: Condition[];
   /** Whether the system or the configuration knows the enclosure; else the row is only a row. */
   isReal: boolean;
 }
 
 /** The accessible name of a bay. */
 export function bayName(bay: Bay): string {
-  return `Slot ${bay.label}: ${bay.view ? bay.view.word.text : 'empty'}`;
+  return `Slot ${bay.label}: ${bay.view ? bay.view.word.text : isOthers(bay) ? 'not used here' : 'empty'}`;
+}
+
+/** Whether a drive is in the bay that this daemon does not use. */
+export function isOthers(bay: Bay): boolean {
+  return !bay.view && bay.told !== undefined && bay.told.State !== 'Absent';
+}
+
+/** How a part of a shelf that tells of itself is. */
+export function partWord(state: 'Enabled' | 'Offline' | 'Absent', of: Health): Word {
+  if (state === 'Absent') return { text: 'absent', tone: 'bad' };
+  if (state === 'Offline') return { text: 'offline', tone: 'warn' };
+  return health(of);
 }
 
 function label(view: DriveView): string | null {
@@ -144,7 +162,7 @@ export function shelves(all: DriveView[], chassis: Chassis[]): ShelfView[] {
       const named = view.drive.Oem.Palisade.Hardware?.Enclosure;
       return named !== undefined && named === own.Id;
     });
-    if (!told?.Slots?.length && inside.length === 0) continue;
+    if (!told?.Slots?.length && inside.length === 0 && !told?.Shelf) continue;
     const bays = new Map<string, Bay>();
     for (const slot of told?.Slots ?? []) {
       const view = left.get(slot.Drive?.['@odata.id'] ?? '') ?? null;
@@ -152,16 +170,23 @@ export function shelves(all: DriveView[], chassis: Chassis[]): ShelfView[] {
       const located = (view?.drive.LocationIndicatorActive ?? slot.LocationIndicatorActive) === true;
       bays.set(slot.Slot, { label: slot.Slot, view, located });
     }
+    for (const own of told?.Shelf?.Bays ?? []) {
+      const bay = bays.get(own.Slot);
+      if (bay) [bay.told, bay.located] = [own, own.LocationIndicatorActive ?? bay.located];
+    }
     for (const view of inside) {
       if (!left.delete(view.drive['@odata.id'])) continue;
       const text = label(view) ?? String(bays.size + 1);
+      // A drive of a shelf may have several namespaces: the first stands in its bay.
+      if (bays.get(text)?.view) continue;
       bays.set(text, { label: text, view, located: view.drive.LocationIndicatorActive === true });
     }
     const list = [...bays.values()].sort(bySlot);
     const columns = told?.Columns || Math.min(24, list.length);
     const modules = (told?.Modules ?? []).map((module) => ({ name: module.Name, ports: module.Ports.map((port) => port.Name) }));
     const model = own.Model ?? '';
-    found.push({ id: own.Id, name: own.Name, model, columns, bays: list, modules, isReal: true });
+    const wrong = told?.Shelf ? (own.Status?.Conditions ?? []) : [];
+    found.push({ id: own.Id, name: own.Name, model, columns, bays: list, modules, told: told?.Shelf, wrong, isReal: true });
   }
   const rest = [...left.values()];
   if (rest.length > 0 || found.length === 0) {

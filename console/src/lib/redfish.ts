@@ -253,6 +253,51 @@ export interface Session extends Resource {
   ClientOriginIPAddress?: string;
 }
 
+/** A slot of a shelf that tells of itself. */
+export interface ShelfBay {
+  Slot: string;
+  State: 'Enabled' | 'Offline' | 'Absent';
+  Health: Health;
+  SerialNumber?: string;
+  Model?: string;
+  CapacityBytes?: number;
+  SubsystemNQN?: string;
+  LocationIndicatorActive?: boolean;
+  Drives: Ref[];
+}
+
+/** What a shelf tells of itself by its management service. */
+export interface ShelfTold {
+  ServiceURI: string;
+  ReadTime?: string;
+  SilentSince?: string;
+  Problem?: string;
+  SerialNumber?: string;
+  Powered?: boolean;
+  Health: Health;
+  Bays: ShelfBay[];
+  Ports: {
+    Module: string;
+    Port: string;
+    Address?: string;
+    Linked?: boolean;
+    Enabled?: boolean;
+    SpeedMbps?: number;
+    MTUSize?: number;
+    Health: Health;
+  }[];
+  Parts: {
+    Kind: string;
+    Part: string;
+    State: 'Enabled' | 'Offline' | 'Absent';
+    Health: Health;
+    ReadingThousandths?: number;
+    Unit?: string;
+    WarningThousandths?: number;
+    CriticalThousandths?: number;
+  }[];
+}
+
 export interface Chassis extends Resource {
   ChassisType?: string;
   Model?: string | null;
@@ -264,6 +309,7 @@ export interface Chassis extends Resource {
       Columns?: number;
       Slots?: { Slot: string; Drive?: Ref; LocationIndicatorActive?: boolean }[];
       Modules?: { Name: string; Ports: { Name: string; EthernetInterface?: Ref }[] }[];
+      Shelf?: ShelfTold;
     };
   };
 }
