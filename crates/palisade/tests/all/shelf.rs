@@ -5,6 +5,7 @@ use crate::common::place::{Daemon, Place, Served};
 use crate::common::shelf::Shelf;
 use crate::common::{LIMIT, output, text, until};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -124,6 +125,88 @@ fn the_management_service_of_a_shelf_is_where_it_says() {
     let refused = output(command.args(words));
     assert_eq!(refused.status.code(), Some(1));
     assert!(self::text(&refused).contains("the management service at 192.0.2.1:1"));
+}
+
+/// The shelf called `left`, as `palisade status` has it.
+fn enclosure(daemon: &Daemon) -> Value {
+    let told = daemon.call(&["status"]);
+    let all = told["enclosures"].as_array().expect("a list");
+    all.iter().find(|own| own["name"] == "left").cloned().unwrap_or_default()
+}
+
+/// Waits until an alert stands, or is over; its text.
+fn alert(daemon: &Daemon, message: &str, stands: bool) -> String {
+    until(message, LIMIT, || {
+        let told = daemon.call(&["alert", "list"]);
+        let all = told["alerts"].as_array().expect("a list").iter();
+        let own = all.clone().find(|own| own["message"] == message);
+        (own.is_some() == stands).then(|| own.map_or_else(String::new, |own| own.to_string()))
+    })
+}
+
+#[test]
+fn a_daemon_shows_what_the_service_of_a_shelf_says() {
+    let words =
+        ["--ports", "2", "--drives", "4", "--drive-size", "96M", "--redfish", "127.0.0.1:0"];
+    let shelf = Shelf::start(&words);
+    let service = shelf.told["redfish"].clone();
+    let text = |key: &str| service[key].as_str().expect("text").to_owned();
+    let mut place = Place::new("a shelf that tells of itself", 8);
+    let file = place.file("login");
+    std::fs::write(&file, format!("{}:{}\n", text("user"), text("password"))).expect("written");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("set");
+    place.more = format!(
+        "[[shelf]]\nname = \"left\"\nredfish = \"{}\"\nfingerprint = \"{}\"\n\
+         credentials = \"{}\"\n",
+        text("url"),
+        text("fingerprint"),
+        file.display()
+    );
+    let (address, port) = shelf.port("A1");
+    place.others = vec![format!("nvme+tcp://{address}:{port}/{}/*", shelf.subsystem(2))];
+    let daemon = Daemon::start(&place, 2);
+    // Both namespaces of drive 2 are the daemon's: one slot has them.
+    let shown = until("the shelf", LIMIT, || {
+        let own = enclosure(&daemon);
+        let marked = own["shelf"]["bays"][1]["own"].as_array().map(Vec::len);
+        (marked == Some(2)).then_some(own)
+    });
+    assert_eq!(
+        (&shown["drives"], &shown["own"], &shown["health"]),
+        (&4.into(), &1.into(), &"ok".into())
+    );
+    let told = &shown["shelf"];
+    assert_eq!((&told["url"], &told["serial"]), (&service["url"], &shelf.told["serial"]));
+    assert_eq!(
+        (&told["ports"][0]["name"], &told["ports"][0]["has_link"]),
+        (&"A1".into(), &true.into())
+    );
+    assert_eq!(told["bays"][1]["subsystem"], shelf.subsystem(2));
+    let people = daemon.text(&["status"]);
+    assert!(people.contains("ENCLOSURE") && people.contains("left"), "{people}");
+    let own = told["bays"][1]["own"][1].as_str().expect("an identifier");
+    let drive = daemon.text(&["drive", "show", own]);
+    assert!(drive.contains("enclosure left, slot 2"), "{drive}");
+    shelf.ctl(&["set", "fan.1", "absent"]);
+    let told = alert(&daemon, "ShelfPartNotWell", true);
+    assert!(told.contains("Fan 1") && told.contains("absent"), "{told}");
+    assert_eq!(enclosure(&daemon)["health"], "critical");
+    shelf.ctl(&["set", "fan.1", "9000"]);
+    alert(&daemon, "ShelfPartNotWell", false);
+    shelf.ctl(&["pull", "port", "A1"]);
+    let told = alert(&daemon, "ShelfPartNotWell", true);
+    assert!(told.contains("port A1") && told.contains("no link"), "{told}");
+    shelf.ctl(&["restore", "port", "A1"]);
+    alert(&daemon, "ShelfPartNotWell", false);
+    shelf.stop();
+    let told = alert(&daemon, "ShelfSilent", true);
+    assert!(told.contains(&text("url")), "{told}");
+    // What it said last is there.
+    let shown = enclosure(&daemon);
+    assert!(shown["shelf"]["silence"]["since"].is_u64(), "{shown}");
+    assert_eq!(shown["shelf"]["bays"].as_array().map(Vec::len), Some(4));
+    assert!(daemon.text(&["status"]).contains("silent since"));
+    daemon.stop();
 }
 
 /// A host that writes and verifies, again and again, until it is told that this is enough.
