@@ -69,6 +69,8 @@ pub fn with_shelves(
 ) -> view::Surroundings {
     let all = around.enclosures.iter();
     let mut taken: BTreeSet<String> = all.map(|enclosure| enclosure.id.clone()).collect();
+    // The machine's own.
+    taken.insert("local".to_owned());
     let slots = around.enclosures.iter().flat_map(|enclosure| &enclosure.slots);
     let mut placed: BTreeSet<String> = slots.filter_map(|slot| slot.drive.clone()).collect();
     for own in shelves {

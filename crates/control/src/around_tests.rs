@@ -215,3 +215,34 @@ fn sensors_fans_and_supplies_are_told_apart() {
     };
     assert_eq!(supply((0, &unplugged)).health, Health::Critical);
 }
+
+#[test]
+fn shelves_that_tell_of_themselves_come_last_and_take_nobodys_drive() {
+    let bay = |own: &[&str]| view::ShelfBay {
+        slot: "1".to_owned(),
+        own: own.iter().map(|id| (*id).to_owned()).collect(),
+        ..view::ShelfBay::default()
+    };
+    let slot = |drive: &str| view::EnclosureSlot {
+        drive: Some(drive.to_owned()),
+        ..view::EnclosureSlot::default()
+    };
+    let told = |id: &str, own: &[&str]| view::Enclosure {
+        id: id.to_owned(),
+        slots: vec![slot(own[0])],
+        shelf: Some(view::Shelf { bays: vec![bay(own)], ..view::Shelf::default() }),
+        ..view::Enclosure::default()
+    };
+    let described =
+        view::Enclosure { id: "left".to_owned(), slots: vec![slot("a")], ..Default::default() };
+    let seen = view::Surroundings { enclosures: vec![described], ..Default::default() };
+    let shelves = [told("left", &["a", "b"]), told("local", &["b", "c", "d"])];
+    let around = with_shelves(seen, &shelves);
+    let ids: Vec<&str> = around.enclosures.iter().map(|own| own.id.as_str()).collect();
+    assert_eq!(ids, ["left", "left-2", "local-2"]);
+    let first = |at: usize| around.enclosures[at].slots[0].drive.as_deref();
+    assert_eq!([0, 1, 2].map(first), ["a", "b", "c"].map(Some));
+    let place = |drive: &str| place(&around, drive).map(|place| (place.enclosure, place.slot));
+    assert_eq!(place("d"), Some(("local-2".to_owned(), "1".to_owned())));
+    assert_eq!((place("a").expect("has one").0.as_str(), place("x")), ("left", None));
+}

@@ -7,6 +7,7 @@
 //! Invariants
 //! - Nothing is sent before the service has shown that it has the key of the pinned certificate.
 //!   Names and ends of certificates count for nothing. TLS 1.3, and nothing older.
+//! - A name is looked up once at a time: a name server that hangs keeps one thread.
 //! - Each step has a limit of its own, and each answer a most of bytes, whatever the service does.
 //! - A redirect is no success: it is not followed.
 
@@ -25,6 +26,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, version};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -101,6 +103,8 @@ pub struct Service<'a> {
     pub credentials: &'a Credentials,
     /// How long it may take.
     pub limits: Limits,
+    /// Held by who looks up its name.
+    pub lookup: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A task that ends with who has this.
@@ -131,6 +135,20 @@ fn header(text: &str) -> Result<HeaderValue, String> {
 }
 
 impl Service<'_> {
+    /// Where it is. A lookup that nobody waits for any more holds the next one up until it is over.
+    async fn look_up(&self) -> std::io::Result<Vec<SocketAddr>> {
+        let (host, port) = (self.url.host.clone(), self.url.port);
+        if let Ok(address) = host.parse() {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let turn = self.lookup.clone().lock_owned().await;
+        let look = tokio::spawn(async move {
+            let _turn = turn;
+            Ok(tokio::net::lookup_host((host, port)).await?.take(4).collect())
+        });
+        look.await?
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -148,7 +166,8 @@ impl Service<'_> {
         let name = ServerName::try_from(self.url.host.clone());
         let name = name.map_err(|_| "its host can't be asked for".to_owned())?;
         let begun = async {
-            let stream = TcpStream::connect((self.url.host.as_str(), self.url.port)).await;
+            let addresses = self.look_up().await.map_err(|error| error.to_string())?;
+            let stream = TcpStream::connect(&addresses[..]).await;
             let stream = stream.map_err(|error| error.to_string())?;
             stream.set_nodelay(true).map_err(|error| error.to_string())?;
             let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;

@@ -1,12 +1,12 @@
 //! Shelves that tell of themselves by a management service: one task follows each.
 //!
-//! | a service is | becomes | when                                                                |
-//! |--------------|---------|---------------------------------------------------------------------|
-//! | new          | well    | it was read: its chassis, and what hangs on it                       |
-//! | new          | silent  | it can't be read                                                     |
-//! | well         | well    | it is read again: on an event, and each [`Pace::again`]               |
-//! | well         | silent  | its stream or a reading failed, and so did the next attempt           |
-//! | silent       | well    | it was read; between attempts are pauses that grow to [`Pace::longest`] |
+//! | a service is | becomes | when                                                           |
+//! |--------------|---------|----------------------------------------------------------------|
+//! | new          | well    | it was read: its chassis, and what hangs on it                  |
+//! | new          | silent  | it can't be read                                                |
+//! | well         | well    | it is read again: on an event, and each [`Pace::again`]          |
+//! | well         | silent  | its stream or a reading failed, and so did the next attempt      |
+//! | silent       | well    | it was read; pauses between attempts grow to [`Pace::longest`]   |
 //!
 //! Invariants
 //! - Nobody waits for a service, nor for its file of credentials, but the task that follows it:
@@ -28,7 +28,7 @@ use chassis::Told;
 use core::convert::Infallible;
 use redfish::view::{self, Silence};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
@@ -37,7 +37,7 @@ use tokio::time::{sleep, timeout};
 pub struct Pace {
     /// What a service may take.
     pub limits: Limits,
-    /// What reading all of it may take, and its file of credentials.
+    /// What reading all of it may take.
     pub reading: Duration,
     /// How often it is read, if no event tells of a change.
     pub again: Duration,
@@ -72,6 +72,8 @@ struct Known {
     silence: Option<Silence>,
     /// Held by who reads the file of credentials.
     reading: Arc<tokio::sync::Mutex<()>>,
+    /// Held by who looks up the service's name.
+    lookup: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Who follows a shelf.
@@ -167,15 +169,14 @@ impl Follower {
     async fn run(self) {
         let mut pause = self.pace.first;
         loop {
-            let mut is_read = false;
+            let (mut is_read, begun) = (false, Instant::now());
             let Err(why) = self.visit(&mut is_read).await;
-            if is_read {
-                // It may have been restarted: the next attempt tells.
+            // One that was read may have been restarted: the next attempt tells.
+            if !is_read {
+                self.miss(why);
+            } else if begun.elapsed() > self.pace.longest {
                 pause = self.pace.first;
-                sleep(pause).await;
-                continue;
             }
-            self.miss(why);
             sleep(pause).await;
             pause = (pause * 2).min(self.pace.longest);
         }
@@ -189,11 +190,13 @@ impl Follower {
             fingerprint: self.own.fingerprint,
             credentials: &credentials,
             limits: self.pace.limits,
+            lookup: lock(&self.known).lookup.clone(),
         };
         let mut first = service.connect().await?;
         // Before the first reading, so that no change is missed between the two.
         let mut stream = match service::stream(&mut first).await? {
-            Some(path) => Some(service.connect().await?.stream(&path).await?),
+            // One that streams to as many as it can is read all the same.
+            Some(path) => service.connect().await?.stream(&path).await.ok(),
             None => None,
         };
         let mut connection = Some(first);
@@ -226,12 +229,15 @@ impl Follower {
         let of = |why: &dyn core::fmt::Display| {
             format!("credentials: {}: {why}", self.own.credentials.display())
         };
-        let turn = turn.try_lock_owned().map_err(|_| of(&"it does not answer"))?;
-        let read = spawn_blocking(move || {
-            let _turn = turn;
-            Credentials::read(&path)
-        });
-        let read = timeout(self.pace.reading, read).await;
+        let read = async {
+            let turn = turn.lock_owned().await;
+            let read = move || {
+                let _turn = turn;
+                Credentials::read(&path)
+            };
+            spawn_blocking(read).await
+        };
+        let read = timeout(self.pace.limits.answer, read).await;
         let read = read.map_err(|_| of(&"it does not answer"))?;
         read.map_err(|error| of(&error))?.map_err(|why| of(&why))
     }

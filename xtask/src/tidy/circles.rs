@@ -76,7 +76,8 @@ const ROWS: &Rows = &[
             &["alerts"],
             &["accounts", "audit", "confirm", "tasks"],
             &["plan"],
-            &["shelves/chassis", "shelves/service"],
+            &["shelves/chassis"],
+            &["shelves/service"],
             &["shelves"],
             &["claims", "manager"],
             &[

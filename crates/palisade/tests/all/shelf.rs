@@ -209,6 +209,33 @@ fn a_daemon_shows_what_the_service_of_a_shelf_says() {
     daemon.stop();
 }
 
+/// The service takes a connection and says nothing: what is asked of the daemon meanwhile is answered.
+#[test]
+fn nobody_waits_for_the_service_of_a_shelf_that_hangs() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let mut place = Place::new("a shelf that hangs", 8);
+    let file = place.file("login");
+    std::fs::write(&file, "admin:x").expect("written");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("set");
+    place.more = format!(
+        "[[shelf]]\nname = \"left\"\nredfish = \"https://{}\"\nfingerprint = \"{}\"\n\
+         credentials = \"{}\"\n",
+        listener.local_addr().expect("known"),
+        "ab".repeat(32),
+        file.display()
+    );
+    let drives = place.drives(3);
+    let daemon = Daemon::start(&place, 1);
+    let hung = listener.accept().expect("the daemon comes");
+    daemon.create("tank", "5", &drives, &[]);
+    let shown = enclosure(&daemon);
+    assert_eq!((&shown["shelf"]["read"], &shown["drives"]), (&Value::Null, &0.into()));
+    let told = alert(&daemon, "ShelfSilent", true);
+    assert!(told.contains("the connection does not come within 5 s"), "{told}");
+    drop(hung);
+    daemon.stop();
+}
+
 /// A host that writes and verifies, again and again, until it is told that this is enough.
 struct Load {
     is_enough: Arc<AtomicBool>,
