@@ -209,7 +209,7 @@ fn a_daemon_shows_what_the_service_of_a_shelf_says() {
     daemon.stop();
 }
 
-/// The service takes a connection and says nothing: what is asked of the daemon meanwhile is answered.
+/// The service takes a connection and says nothing: the daemon answers meanwhile.
 #[test]
 fn nobody_waits_for_the_service_of_a_shelf_that_hangs() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
