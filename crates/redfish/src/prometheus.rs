@@ -26,6 +26,7 @@ mod daemon;
 mod drives;
 mod exports;
 mod hardware;
+mod shelves;
 mod surroundings;
 mod text;
 
@@ -47,6 +48,7 @@ pub fn exposition(view: &View, daemon: &Daemon, bytes: usize) -> String {
     drives::write(text, view, names);
     hardware::write(text, view);
     surroundings::write(text, view);
+    shelves::write(text, view);
     exports::write(text, view, names);
     counters::write(text, view, names);
     core::mem::take(text).end()

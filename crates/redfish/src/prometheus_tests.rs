@@ -389,6 +389,33 @@ fn hardware(number: u16) -> Hardware {
     }
 }
 
+/// One that does not answer any more.
+fn shelf() -> Enclosure {
+    let part = |name: &str, state, reading| ShelfPart {
+        kind: ShelfKind::Fan,
+        name: name.to_owned(),
+        state,
+        health: Health::Ok,
+        reading,
+        unit: Some(ShelfUnit::Rpm),
+        warning: None,
+        critical: None,
+    };
+    let fan = part("Fan 1", ShelfState::Enabled, Some(9_000_500));
+    let told = Shelf {
+        silence: Some(Silence::default()),
+        bays: vec![ShelfBay { slot: "1".to_owned(), ..ShelfBay::default() }],
+        ports: vec![ShelfPort {
+            name: "A1".to_owned(),
+            has_link: Some(true),
+            ..ShelfPort::default()
+        }],
+        parts: vec![fan.clone(), fan, part("Fan 2", ShelfState::Absent, None)],
+        ..Shelf::default()
+    };
+    Enclosure { id: "left".to_owned(), shelf: Some(told), ..Enclosure::default() }
+}
+
 fn surroundings() -> Surroundings {
     let sensor = |id: &str, measures, reading| Sensor {
         id: id.to_owned(),
@@ -408,7 +435,7 @@ fn surroundings() -> Surroundings {
         ..NetworkPort::default()
     };
     Surroundings {
-        enclosures: Vec::new(),
+        enclosures: vec![Enclosure::default(), shelf()],
         sensors: vec![
             sensor("t", Measures::Temperature, Some(41_500)),
             sensor("v", Measures::Voltage, Some(12_034)),
