@@ -2,6 +2,9 @@
 //! sections 3.3.1 and 6.3).
 //!
 //! Nobody else uses the connection meanwhile, so both are one exchange after the other.
+//!
+//! Invariant: what that needs is given back when the connection has begun. Whoever connects lives on
+//! with it, and would hold that memory as long.
 
 use crate::admin::{Admin, SHAPE};
 use crate::queue::{End, Queue, Shape};
@@ -101,7 +104,7 @@ impl<T: Transport> Begun<T> {
 /// # Errors
 /// Why it is not connected. The transport is closed then.
 pub async fn begin<T: Transport>(transport: Rc<T>, how: &Begin) -> Result<Begun<T>, NotBegun> {
-    let begun = exchange(&*transport, how).await;
+    let begun = Box::pin(exchange(&*transport, how)).await;
     if begun.is_err() {
         transport.close();
     }

@@ -7,6 +7,7 @@
 //! Invariants
 //! - Each step has a time, and none takes a core's.
 //! - What a controller tells of is asked for before it is looked at: a change in between is told.
+//! - What a look needs is given back when it is over: a path that lives holds none of it.
 
 use crate::admin::{Admin, AdminError, Info};
 use crate::begin::{Begin, NotBegun, begin};
@@ -226,7 +227,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         let reach =
             reach((&self.env, &self.dial), address, &how, move || subsystem.changed.notify());
         let mut life = Life::default();
-        match first_of(reach, self.subsystem.removed(self.path)).await {
+        match first_of(Box::pin(reach), self.subsystem.removed(self.path)).await {
             First::One(Ok(reached)) => {
                 let Err(problem) = self.live(&reached, association, &mut life).await;
                 self.subsystem.ends(self.path, problem);
@@ -271,9 +272,10 @@ impl<E: Env, D: Dial> Keeper<E, D> {
     ) -> Result<Infallible, Problem> {
         let ended = self.subsystem.changed.wait_until(|| reached.end.get());
         let gone = first_of(ended, self.subsystem.removed(self.path));
-        let lost = first_of(gone, self.beat(&reached.admin));
-        let live = async {
-            let look = self.look(&reached.admin, reached.controller);
+        // Boxed: what is handed on as it is takes its place twice, for as long as the path lives.
+        let lost = Box::pin(first_of(gone, self.beat(&reached.admin)));
+        let live = Box::pin(async {
+            let look = Box::pin(self.look(&reached.admin, reached.controller));
             let begun = self.env.now();
             let (info, found) = in_time(&self.env, LOOK, look).await??;
             // Also of a namespace that this controller does not list, or not yet.
@@ -285,13 +287,13 @@ impl<E: Env, D: Dial> Keeper<E, D> {
             self.subsystem.lives(self.path, found, is_kept);
             let over = self.subsystem.over(self.path, association);
             let resets = self.reset_others(&reached.admin, association, &info);
-            let works = first_of(self.listen(&reached.admin, &info), resets);
+            let works = Box::pin(first_of(self.listen(&reached.admin, &info), resets));
             Err(match first_of(over, works).await {
                 First::One(()) => Problem::Over,
                 First::Other(First::One(problem)) => problem,
                 First::Other(First::Other(never)) => match never {},
             })
-        };
+        });
         match first_of(live, lost).await {
             First::One(ended) => ended,
             First::Other(First::One(First::One(end))) => Err(end.into()),
@@ -400,7 +402,7 @@ impl<E: Env, D: Dial> Keeper<E, D> {
                 First::One(Err(error)) => return error.into(),
                 First::Other(()) => {}
             }
-            match namespaces(admin, info).await {
+            match Box::pin(namespaces(admin, info)).await {
                 Ok(found) => self.subsystem.finds(self.path, found),
                 Err(error) => return error.into(),
             }

@@ -411,3 +411,18 @@ fn by_a_path_that_is_taken_away_nothing_is_sent() {
     assert_eq!((host.cable.lines.borrow().len(), sent(&host)), before);
     host.finish();
 }
+
+/// A server has many paths, and holds for as long as each lives what the futures have that keep it.
+#[test]
+fn a_path_that_lives_holds_little_of_what_connecting_needed() {
+    const LITTLE: usize = 2048;
+    let host = Host::new(1, Cable::default());
+    let (env, cables) = (host.rig.world.env(CoreId(0)), host.cables.clone());
+    let lines = Lines { env: env.clone(), dialer: host.rig.dialer(), cables };
+    let line = Rc::new(lines.dialer.dial_from(&env, Weather::default(), 0));
+    let how = crate::support::how(0, 0, nvme::pdu::Digests::default());
+    let begun = palisade_nvme_host::begin(line, &how);
+    let kept = keep(env.clone(), lines, host.subsystem.clone(), host.path);
+    let sizes = (size_of_val(&begun), size_of_val(&kept));
+    assert!(sizes.0 < LITTLE && sizes.1 < LITTLE, "{sizes:?} bytes");
+}
