@@ -76,6 +76,12 @@ pub enum BenchError {
     /// A daemon could not be started, or did not do what it was asked.
     #[error("the daemon: {0}")]
     Daemon(String),
+    /// A process of the measurement could not be started, or did not do what it was asked.
+    #[error("{0}")]
+    Process(String),
+    /// A drive behind a fabric is not reached.
+    #[error("{0}")]
+    Fabric(#[from] drives::remote::FabricError),
     /// fio could not be used.
     #[error("fio: {0}")]
     Fio(String),

@@ -13,6 +13,7 @@
 //! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
 //!   the program `palisade-test-gpu`; [`watchdog`]: what ends either when a driver hangs.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
+//! - [`remote`]: the procedure of `palisade bench remote`.
 //! - [`evaluate`]: what an evaluator runs: `palisade bench spec-sheet` and `sweep`.
 //! - [`model`]: the procedure of `palisade bench model`; [`scale`]: how slow paced drives are.
 //! - [`load`]: requests whose writes are recorded, against raw drives or a volume; [`record`]: what
@@ -55,6 +56,7 @@ pub mod parity_bench;
 pub mod placement;
 mod read_pass;
 pub mod record;
+pub mod remote;
 pub mod report;
 pub mod rig;
 pub mod scale;
@@ -73,5 +75,6 @@ pub use health::{HealthBench, bench_health};
 pub use model::{ModelBench, bench_model, list_models};
 pub use nvme_tcp::{NvmeTcpBench, bench_nvme_tcp};
 pub use parity_bench::{ParityBench, bench_parity, parity_table};
+pub use remote::{RemoteBench, RemoteHost, bench_remote, serve_remote_host};
 pub use report::{Machine, Metric, Report};
 pub use scale::Scale;

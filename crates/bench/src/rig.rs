@@ -150,14 +150,27 @@ impl Rig {
         Self::start_with(cores, false, |env| Core::start_with(env, Settings::default(), None))
     }
 
+    /// The same for cores that share their CPUs with many others: one that has nothing to do sleeps
+    /// at once.
+    pub fn start_among_many(cores: u16) -> Result<Self, BenchError> {
+        let config = Config { cores, spin: Duration::ZERO, ..Config::default() };
+        Self::start_as(config, |env| Core::start_with(env, Settings::default(), None))
+    }
+
     fn start_with(
         cores: u16,
         pin: bool,
         engine: impl Fn(Env) -> Core<Env> + Send + Sync + 'static,
     ) -> Result<Self, BenchError> {
-        let inboxes: Arc<[Inbox]> = (0..cores).map(|_| Inbox::default()).collect();
+        Self::start_as(Config { cores, pin, ..Config::default() }, engine)
+    }
+
+    fn start_as(
+        config: Config,
+        engine: impl Fn(Env) -> Core<Env> + Send + Sync + 'static,
+    ) -> Result<Self, BenchError> {
+        let inboxes: Arc<[Inbox]> = (0..config.cores).map(|_| Inbox::default()).collect();
         let boxes = inboxes.clone();
-        let config = Config { cores, pin, ..Config::default() };
         let runtime = Runtime::start_with(config, move |env: Env| {
             let core = engine(env.clone());
             let (boxes, agent) = (boxes.clone(), env.clone());

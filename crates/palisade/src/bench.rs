@@ -10,14 +10,17 @@ mod evaluate;
 
 use crate::serve;
 use bench::gpu_bench::nvidia;
+use bench::remote::Part;
 use bench::watchdog::Watchdog;
 use bench::{
     ApiBench, ArrayBench, BenchError, GpuBench, HealthBench, ModelBench, NvmeTcpBench, ParityBench,
-    Report, Scale, bench_api, bench_array, bench_health, bench_model, bench_nvme_tcp, bench_parity,
-    bench_parity_gpu, gpu_table, list_models, parity_table,
+    RemoteBench, RemoteHost, Report, Scale, bench_api, bench_array, bench_health, bench_model,
+    bench_nvme_tcp, bench_parity, bench_parity_gpu, bench_remote, gpu_table, list_models,
+    parity_table, serve_remote_host,
 };
 use control::config::Placement;
 use pace::Model;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -50,6 +53,9 @@ enum What {
     Parity(ParityArgs),
     /// Measure how fast a drive is filled, idle and beside hosts, and what hosts get meanwhile
     Rebuild(evaluate::ProcedureArgs),
+    /// Measure drives behind NVMe/TCP: one, an array of them, paths and shelves that go, several
+    /// servers on one shelf
+    Remote(RemoteArgs),
     /// Measure what one host gets of its drives, and two, three and more at once
     Scale(evaluate::ScaleArgs),
     /// Measure what a product's sheet says: bare drives, and an array of them
@@ -59,6 +65,9 @@ enum What {
     /// Serve with stand-ins that say how drives are, for `bench health`
     #[command(hide = true)]
     ServeByStandIns(serve::Arguments),
+    /// Be a server process of `bench remote`
+    #[command(hide = true)]
+    RemoteHost(RemoteHostArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -252,6 +261,48 @@ struct NvmeTcpArgs {
     out: Option<PathBuf>,
 }
 
+#[derive(clap::Args, Debug)]
+struct RemoteArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Measure only these: drive, array, reset, silence, silence-timed, back, scaling, idle
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Rounds of each comparison; each round measures all sides
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Seconds that each side is measured in a round
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    seconds: f64,
+    /// Seconds for which idle paths are measured
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    idle_seconds: f64,
+    /// How fast paced drives are, of what their model is: 1, a part such as 1/64, or the largest
+    /// part at which cores are idle for 30% of their time
+    #[arg(long, value_name = "auto|1|1/4…", default_value_t = Scale::Auto)]
+    scale: Scale,
+    /// Size of the one drive, and of what is used of the array
+    #[arg(long, default_value = "256M", value_parser = size)]
+    drive_size: u64,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+struct RemoteHostArgs {
+    /// Its name as a host
+    #[arg(long)]
+    name: String,
+    /// Where its drives are found
+    #[arg(long, required = true)]
+    at: Vec<SocketAddr>,
+    /// Bytes of its array that are used
+    #[arg(long)]
+    area: Option<u64>,
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let fine = |s: &f64| (0.001..=3600.0).contains(s);
     text.parse().ok().filter(fine).ok_or_else(|| "use 0.001 to 3600 seconds".to_owned())
@@ -272,6 +323,8 @@ pub fn run(args: BenchArgs) -> ExitCode {
         What::Model(args) => model(&args, &command),
         What::NvmeTcp(args) => nvme_tcp(&args, &command),
         What::Parity(args) => parity(&args, &command),
+        What::Remote(args) => remote(&args, &command),
+        What::RemoteHost(args) => remote_host(args),
         What::Sweep(args) => evaluate::sweep(&args, &command),
         What::SpecSheet(args) => evaluate::spec_sheet(&args, &command),
         What::Compare(args) => evaluate::compare(&args, &command),
@@ -369,6 +422,32 @@ fn nvme_tcp(args: &NvmeTcpArgs, command: &str) -> ExitCode {
     };
     let report = bench_nvme_tcp(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+fn remote(args: &RemoteArgs, command: &str) -> ExitCode {
+    let Some(program) = program() else { return ExitCode::FAILURE };
+    let options = RemoteBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        idle: Duration::from_secs_f64(args.idle_seconds),
+        scale: args.scale,
+        drive_bytes: args.drive_size,
+        only: args.only.clone(),
+        program,
+    };
+    let report = bench_remote(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+fn remote_host(args: RemoteHostArgs) -> ExitCode {
+    let RemoteHostArgs { name, at, area } = args;
+    match serve_remote_host(&RemoteHost { name, at, area }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("palisade: {error}");
+            ExitCode::from(error.status())
+        }
+    }
 }
 
 fn parity(args: &ParityArgs, command: &str) -> ExitCode {

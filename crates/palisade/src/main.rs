@@ -235,6 +235,8 @@ mod tests {
         "bench model",
         "bench nvme-tcp",
         "bench parity",
+        "bench remote",
+        "bench remote-host",
         "bench serve-by-stand-ins",
         "check-config",
         "completion",

@@ -174,6 +174,11 @@ impl Queue {
         Self { stream, block: 512 }
     }
 
+    /// The same, of a namespace whose blocks have so many bytes.
+    pub fn of_blocks(self, block: usize) -> Self {
+        Self { block, ..self }
+    }
+
     /// The connection, on which nothing is under way.
     pub fn into_stream(self) -> TcpStream {
         self.stream

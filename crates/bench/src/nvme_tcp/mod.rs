@@ -12,7 +12,7 @@
 use workload::target::TURN;
 
 pub(crate) mod client;
-mod echo;
+pub(crate) mod echo;
 mod pinned;
 pub(crate) mod served;
 
@@ -140,6 +140,14 @@ impl Cpus {
             // Where it is not allowed the numbers are noisier, no more.
             let _ = rustix::thread::sched_setaffinity(None, &one);
         }
+    }
+
+    /// Lets the calling thread use all of them.
+    pub fn spread(&self) {
+        let mut all = CpuSet::new();
+        self.0.iter().for_each(|cpu| all.set(*cpu));
+        // As above.
+        let _ = rustix::thread::sched_setaffinity(None, &all);
     }
 }
 

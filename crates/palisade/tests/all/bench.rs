@@ -1,5 +1,5 @@
-//! `palisade bench api`, `bench array`, `bench health`, `bench model`, `bench nvme-tcp` and `bench
-//! parity`, small: their JSON is what is promised, whatever this machine reaches.
+//! `palisade bench api`, `bench array`, `bench health`, `bench model`, `bench nvme-tcp`, `bench
+//! parity` and `bench remote`, small: their JSON is what is promised, whatever this machine reaches.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -452,6 +452,44 @@ fn a_target_that_may_use_no_cpu_beside_its_core_is_measured() {
         let has_goal = found["goal"].is_number();
         assert_eq!(has_goal, name.contains("pinned") && !found["value"].is_null(), "{found}");
     }
+}
+
+/// Without the parts that wait for a path's timers to run out.
+#[test]
+fn remote_drives_are_measured_from_both_ends() {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-remote.json");
+    let small = ["bench", "remote", "--only", "drive,array,reset,scaling,idle", "--rounds", "1"];
+    let short = ["--seconds", "0.05", "--idle-seconds", "0.05", "--scale", "1/64"];
+    let arguments: Vec<_> =
+        small.iter().chain(&short).chain(&["--drive-size", "4M"]).map(OsStr::new).collect();
+    let (status, errors, report) = measured(&arguments, &out);
+    assert_eq!(status, Some(0), "{errors}");
+    let listed = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let all = [listed("results"), listed("open")].concat();
+    for name in [
+        "remote-4k-read-qd32",
+        "remote-qd1-added-us",
+        "remote-raid5-4k-read",
+        "remote-raid5-4k-write-of-bound",
+        "remote-raid5-128k-read",
+        "failover-reset-ms",
+        "scaling-2",
+        "scaling-3",
+        "scaling-6",
+        "idle-48-paths-cpu",
+        "memory-per-path-kib",
+    ] {
+        // Where CPUs are few or others use them, some stay open.
+        let found = all.iter().find(|own| own["name"] == name);
+        let found = found.unwrap_or_else(|| panic!("{name} is missing: {errors}"));
+        let is_open = found["value"].is_null() && found["reason"].is_string();
+        assert!(is_open || found["goal"].is_number() && found["met"].is_boolean(), "{found}");
+    }
+    assert!(!all.iter().any(|own| own["name"] == "shelf-back-s"), "it was not asked for");
+    assert_eq!(report["model"]["name"], "sn840");
+    let (status, said) = bench("remote --only disk");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("silence-timed"), "{said}");
 }
 
 #[test]
