@@ -3,8 +3,8 @@
 //!
 //! Nobody else uses the connection meanwhile, so both are one exchange after the other.
 //!
-//! Invariant: what that needs is given back when the connection has begun. Whoever connects lives on
-//! with it, and would hold that memory as long.
+//! Invariant: what that needs is given back when the connection has begun. Whoever connects lives
+//! on with it, and would hold that memory as long.
 
 use crate::admin::{Admin, SHAPE};
 use crate::queue::{End, Queue, Shape};

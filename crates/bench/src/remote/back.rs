@@ -1,11 +1,11 @@
 //! A shelf that goes and comes back: how long until a volume is served again.
 //!
-//! A daemon has an array, RAID 5, over eight drives of a shelf by two ports each, and a volume of it
-//! that a host reads over NVMe/TCP. All of the shelf is pulled out, until the daemon says that the
-//! array has failed. Then it is put back: what counts is the time until a host's read of 4 KiB is
-//! answered that begins with a connection of its own. Nobody is asked to do anything meanwhile.
-//! Nothing is compared: the goal is a number of its own. It ends after its rounds; an array that does
-//! not come back ends it without a figure.
+//! A daemon has an array, RAID 5, over eight drives of a shelf by two ports each, and a volume of
+//! it that a host reads over NVMe/TCP. All of the shelf is pulled out, until the daemon says that
+//! the array has failed. Then it is put back: what counts is the time until a host's read of 4 KiB
+//! is answered that begins with a connection of its own. Nobody is asked to do anything meanwhile.
+//! Nothing is compared: the goal is a number of its own. It ends after its rounds; an array that
+//! does not come back ends it without a figure.
 
 use super::RemoteBench;
 use super::process::{Process, failed, run, until};
@@ -47,8 +47,8 @@ impl<'a> Daemon<'a> {
         let id = format!("{:08x}-0000-4000-8000-000000000000", std::process::id());
         // A JSON string is a TOML string too.
         let text = format!(
-            "socket = {}\ncores = 1\ndrives = {}\ndrive_wait_ms = 0\nconfirm = \"off\"\nstate = {}\n\
-             [access]\nadministrators = [\"root\", \"{}\"]\n[fabrics]\n\
+            "socket = {}\ncores = 1\ndrives = {}\ndrive_wait_ms = 0\nconfirm = \"off\"\n\
+             state = {}\n[access]\nadministrators = [\"root\", \"{}\"]\n[fabrics]\n\
              hostnqn = \"nqn.2014-08.org.nvmexpress:uuid:{id}\"\nhostid = \"{id}\"\n",
             Value::from(socket.to_string_lossy()),
             Value::from(drives),

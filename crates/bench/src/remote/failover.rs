@@ -1,11 +1,11 @@
 //! What hosts notice of a path that goes: the longest that any request takes meanwhile.
 //!
 //! A drive by two ports of a shelf, in memory; 4K requests, 7 of 10 of them reads, come at a rate
-//! that leaves all cores idle for most of the time. Then one port is pulled out: its connections are
-//! reset, or it falls silent. A silent one is found out by its keep-alive; what it may still carry
-//! out is over when the other path's controller has ended its controller, or, where the shelf offers
-//! no such reset, when that must have ended by itself. Each round has a shelf and a host of its own.
-//! It ends when the load's time is over; a request that fails ends it without a figure.
+//! that leaves all cores idle for most of the time. Then one port is pulled out: its connections
+//! are reset, or it falls silent. A silent one is found out by its keep-alive; what it may still
+//! carry out is over when the other path's controller has ended its controller, or, where the shelf
+//! offers no such reset, when that must have ended by itself. Each round has a shelf and a host of
+//! its own. It ends when the load's time is over; a request that fails ends it without a figure.
 
 use super::reach::{Host, name};
 use super::shelf::Shelf;

@@ -3,7 +3,8 @@
 //!
 //! CPU time is what the process says of itself at the begin and the end of some seconds, in which
 //! nobody asks it for anything but whether its paths are there. Memory is by how much it has grown
-//! from before it connected, for each path. Nothing is compared: the goals are numbers of their own.
+//! from before it connected, for each path. Nothing is compared: the goals are numbers of their
+//! own.
 
 use super::RemoteBench;
 use super::process::failed;

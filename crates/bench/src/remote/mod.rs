@@ -1,13 +1,14 @@
 //! `palisade bench remote`: drives behind NVMe/TCP, from both ends: our initiator, and a shelf that
 //! our target serves, in processes of their own on this machine, loopback between them.
 //!
-//! Each part says in its own module what is measured, how its two sides are equal, and what ends it.
-//! All parts have shelves of their own, which `palisade shelf` serves as it does to anybody; where
-//! drives are paced, it is by the same model, as slow as leaves cores time.
+//! Each part says in its own module what is measured, how its two sides are equal, and what ends
+//! it. All parts have shelves of their own, which `palisade shelf` serves as it does to anybody;
+//! where drives are paced, it is by the same model, as slow as leaves cores time.
 //!
 //! - [`one`]: one drive, beside an echo and a drive in memory. [`array`]: RAID 5 over eight drives,
-//!   beside these raw. [`failover`]: a path goes under load. [`back`]: all of a shelf goes and comes
-//!   back. [`scaling`]: several server processes on one shelf. [`idle`]: paths that do nothing.
+//!   beside these raw. [`failover`]: a path goes under load. [`back`]: all of a shelf goes and
+//!   comes back. [`scaling`]: several server processes on one shelf. [`idle`]: paths that do
+//!   nothing.
 //! - [`shelf`], [`server`]: the processes, from this side; [`host`]: what a server process does.
 //!   [`process`]: what is common to both. [`reach`]: a shelf's drives on cores of this process.
 

@@ -1,10 +1,11 @@
 //! One remote drive: what our initiator and our target together add to TCP and to the drive.
 //!
-//! In turns within every round: the initiator on one CPU, at a drive that `palisade shelf` serves on
-//! another; an echo on the target's CPU, which answers the same bytes with the same batching to a
-//! plain client; the same requests at a drive in the initiator's own memory. All read as many bytes
-//! at as many random places with as many under way. The bound is `1 / (1/echo + 1/in-process)`, as
-//! in `bench nvme-tcp`. It ends after its rounds; a request that fails ends it without a figure.
+//! In turns within every round: the initiator on one CPU, at a drive that `palisade shelf` serves
+//! on another; an echo on the target's CPU, which answers the same bytes with the same batching to
+//! a plain client; the same requests at a drive in the initiator's own memory. All read as many
+//! bytes at as many random places with as many under way. The bound is `1 / (1/echo +
+//! 1/in-process)`, as in `bench nvme-tcp`. It ends after its rounds; a request that fails ends it
+//! without a figure.
 
 use super::RemoteBench;
 use super::reach::{Host, name};

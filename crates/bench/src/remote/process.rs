@@ -1,7 +1,7 @@
 //! Processes of this program that take part in a measurement: a shelf, servers, a daemon.
 //!
-//! Each is the program itself as a child. It says a line when it is ready, and a server says one for
-//! each line that it is told.
+//! Each is the program itself as a child. It says a line when it is ready, and a server says one
+//! for each line that it is told.
 //!
 //! Invariant: a process ends when this is dropped.
 

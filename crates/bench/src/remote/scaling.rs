@@ -1,12 +1,12 @@
 //! Several servers on one shelf: what they get together, of as many times what one gets.
 //!
 //! One paced shelf, 24 drives, a pair of ports for each four; up to six server processes, each with
-//! a zone that has four drives, and an array of these, RAID 5. In every round one, two, three and six
-//! of them read 4K at random places at the same time; all have the same drives, array, program and
-//! load, and those that do not read stay connected. The drives are so slow that cores are idle for
-//! three tenths of the time: then what is measured is how shelf and servers share, and not how many
-//! cores there are. Where cores are busier the figure stays open. It ends after its rounds; a request
-//! that fails ends it without a figure.
+//! a zone that has four drives, and an array of these, RAID 5. In every round one, two, three and
+//! six of them read 4K at random places at the same time; all have the same drives, array, program
+//! and load, and those that do not read stay connected. The drives are so slow that cores are idle
+//! for three tenths of the time: then what is measured is how shelf and servers share, and not how
+//! many cores there are. Where cores are busier the figure stays open. It ends after its rounds; a
+//! request that fails ends it without a figure.
 
 use super::reach::name;
 use super::server::Server;

@@ -1,5 +1,6 @@
 //! `palisade bench api`, `bench array`, `bench health`, `bench model`, `bench nvme-tcp`, `bench
-//! parity` and `bench remote`, small: their JSON is what is promised, whatever this machine reaches.
+//! parity` and `bench remote`, small: their JSON is what is promised, whatever this machine
+//! reaches.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -459,7 +460,7 @@ fn a_target_that_may_use_no_cpu_beside_its_core_is_measured() {
 fn remote_drives_are_measured_from_both_ends() {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-remote.json");
     let small = ["bench", "remote", "--only", "drive,array,reset,scaling,idle", "--rounds", "1"];
-    let short = ["--seconds", "0.05", "--idle-seconds", "0.05", "--scale", "1/64"];
+    let short = ["--seconds", "0.1", "--idle-seconds", "0.05", "--scale", "1/64"];
     let arguments: Vec<_> =
         small.iter().chain(&short).chain(&["--drive-size", "4M"]).map(OsStr::new).collect();
     let (status, errors, report) = measured(&arguments, &out);
