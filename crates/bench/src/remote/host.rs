@@ -23,8 +23,9 @@ use std::time::Duration;
 use workload::target::TURN;
 use workload::{Order, Shape};
 
-/// Reads under way: enough for all drives of a server to be busy.
-const DEPTH: usize = 256;
+/// Reads under way: of six servers together no more than a core of the target carries out at a time
+/// ([`nvme_target::limits::WORKERS`]). With more, that is what would be measured.
+const DEPTH: usize = 80;
 
 /// What a server process is given.
 #[derive(Clone, Debug)]

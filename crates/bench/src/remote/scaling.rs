@@ -50,8 +50,7 @@ struct Turn {
 
 impl Place {
     fn start(options: &RemoteBench, slower: u32) -> Result<Self, BenchError> {
-        let (scale, cpus) = (Scale::Part(slower).to_string(), cpus());
-        let cores = (cpus / 2).clamp(1, SERVERS).to_string();
+        let (scale, cores) = (Scale::Part(slower).to_string(), shelf_cores().to_string());
         let pace = ["--model", MODEL, "--scale", &scale, "--cores", &cores];
         let size = ["--ports", "12", "--drives", "24", "--namespaces", "1", "--drive-size", "64G"];
         let shelf = Shelf::start(&options.program, &[&pace[..], &size].concat())?;
@@ -93,6 +92,11 @@ impl Place {
     }
 }
 
+/// Cores of the shelf.
+fn shelf_cores() -> usize {
+    (cpus() / 2).clamp(1, SERVERS)
+}
+
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -121,7 +125,9 @@ pub fn measure(
         let drives = Drives { model, slower: 1.0, count: DRIVES as u32 };
         let rate = drives.baseline(Work::Random { reads: 1.0, bytes: 4 << 10 }) * SERVERS as f64;
         let turn = Place::start(options, FASTEST)?.run(SERVERS, WATCH, 0)?;
-        Ok(turn.micros * rate / 1e6 / cpus() as f64)
+        // The shelf's cores may look around all of their time: the others have to do.
+        let left = cpus().saturating_sub(shelf_cores()).max(1);
+        Ok(turn.micros * rate / 1e6 / left as f64)
     })?;
     progress(&format!("several servers: filling, at the scale {}", Scale::Part(slower)));
     let mut place = Place::start(options, slower)?;
