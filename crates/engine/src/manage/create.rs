@@ -130,10 +130,10 @@ impl<E: Host> Manager<E> {
         let was = managed.may_be_made().await?;
         // Of two servers that make arrays of the same drives one has them from here on.
         managed.claim(&was).await?;
-        erase_drives(managed, store::erase_all_but_page).await?;
+        erase_drives(managed, async |drive| managed.erase_for_array(drive).await).await?;
         if let Err(error) = fill(managed).await {
             // Nothing on these drives is worth a refusal next time.
-            let _ = erase_drives(managed, store::erase).await;
+            let _ = erase_drives(managed, async |drive| managed.erase_of_array(drive).await).await;
             return Err(error);
         }
         Ok(self.run_on_cores(managed).await)
@@ -445,9 +445,10 @@ impl<E: Host> Manager<E> {
         reference: DriveRef<E::Shared>,
     ) -> Result<(), ManageError> {
         let mut drive = self.open(&reference)?;
-        managed.may_be_erased(&drive).await?;
-        let erased = store::erase(&drive).await;
+        managed.may_be_erased(&reference.path, &drive).await?;
+        let erased = managed.erase_of_array(&drive).await;
         if erased.is_err() {
+            managed.bar(&drive);
             self.inner.quarantine.hold(&reference.path, drive.retire());
         }
         erased.map_err(|e| ManageError::Drive(reference.path, e))

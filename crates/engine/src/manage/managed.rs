@@ -494,6 +494,13 @@ impl<E: Host> Managed<E> {
         seats.iter_mut().enumerate().map(used).collect()
     }
 
+    /// Lets the drive of a failed slot go, if it was not yet.
+    pub fn retire_failed(&self, slot: Slot) {
+        if let Some((reference, drive)) = self.seats.borrow_mut()[slot.index()].drive.as_mut() {
+            self.retire(reference, drive);
+        }
+    }
+
     /// Lets the drive of a slot go, as if it had not been found.
     pub fn let_slot_go(&self, slot: Slot) {
         if let Some((reference, mut drive)) = self.seats.borrow_mut()[slot.index()].drive.take() {

@@ -21,6 +21,8 @@
 //! - A page that is another's is never written over by one who has the array.
 //! - A drive has confirmed it as of when its page was asked for, not of when it came.
 
+mod drives;
+
 use crate::Host;
 use crate::buffers::copy;
 use crate::limits::LEASE;
@@ -197,7 +199,8 @@ async fn read_all<E: Env>(drives: &[Watched<E>]) -> Vec<Option<OwnerPage>> {
     ask_all(drives).await.into_iter().map(|page| page.ok().flatten()).collect()
 }
 
-async fn write<E: Env>(drive: &Watched<E>, page: &OwnerPage) -> Result<(), DriveError> {
+/// Writes a page; whether no other one was being written, and how that ended.
+async fn write<E: Env>(drive: &Watched<E>, page: &OwnerPage) -> (bool, Result<(), DriveError>) {
     drive.write_unleased(OWNER_AT, &[copy(&owner::encode(page))]).await
 }
 
@@ -509,61 +512,17 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Refused if a drive that comes back has another server's page.
-    pub(super) async fn may_come_back(&self, drive: &Watched<E>) -> Result<(), ManageError> {
-        let Some(own) = &self.owner else { return Ok(()) };
-        let page = read(drive).await.ok().flatten();
-        self.nobodys(page.filter(|page| own.terms.is_foreign(page)).into_iter().collect())
-    }
-
-    /// Refused if a drive of this array, which is over, is not this server's any more.
-    pub(super) async fn may_be_erased(&self, drive: &Watched<E>) -> Result<(), ManageError> {
-        let Some(own) = &self.owner else { return Ok(()) };
-        let page = read(drive).await.ok().flatten().filter(|page| !own.is_own(page));
-        let is_nobodys = page.as_ref().is_some_and(|page| page.owner.is_none());
-        if is_nobodys || own.taken_by.borrow().is_some() {
-            return Err(ManageError::Meanwhile(self.record().name.clone()));
-        }
-        self.nobodys(page.into_iter().collect())?;
-        unguard(drive);
-        Ok(())
-    }
-
-    /// A drive that is to be put in a slot gets a page, and is changed by this server only.
-    pub(super) async fn own_drive(&self, drive: &Watched<E>) -> Result<(), DriveError> {
-        let Some(own) = &self.owner else { return Ok(()) };
-        unguard(drive);
-        self.write_page(own, drive).await?;
-        let guard = own.guard(self.record().array);
-        drive.reached().inspect(|reached| reached.guard(Some(guard)));
-        self.name_anew(own, drive).await?;
-        drive.lease(&own.lease);
-        Ok(())
-    }
-
-    /// Writes the page of a drive that is reached by connections, as there may be others by now
-    /// than it names.
-    async fn name_anew(&self, own: &Ownership, drive: &Watched<E>) -> Result<(), DriveError> {
-        match drive.reached() {
-            Some(_) => self.write_page(own, drive).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Has nothing more be changed on a drive that the array lets go: nobody would name the
-    /// connections that come.
-    pub(super) fn bar(&self, drive: &Watched<E>) {
-        let Some(own) = &self.owner else { return };
-        let guard = own.guard(self.record().array);
-        drive.reached().inspect(|reached| reached.bar(&guard));
-    }
-
     /// Writes this server's next page to a drive.
     async fn write_page(&self, own: &Ownership, drive: &Watched<E>) -> Result<(), DriveError> {
         let page = own.page(self.record().array, drive, self.env().wall_millis());
-        write(drive, &page).await?;
-        let named: Vec<_> = page.controllers.iter().map(controller).collect();
-        drive.reached().inspect(|reached| reached.named(&named));
+        let (is_alone, result) = write(drive, &page).await;
+        result?;
+        // An older one that was under way may be carried out behind it, and does not name whoever
+        // came in between. Those that come later name all that this one does, as far as they live.
+        if is_alone {
+            let named: Vec<_> = page.controllers.iter().map(controller).collect();
+            drive.reached().inspect(|reached| reached.named(&named));
+        }
         Ok(())
     }
 
@@ -634,8 +593,7 @@ impl<E: Host> Managed<E> {
             page => page.is_some(),
         };
         // What was read longer ago may be another's by now.
-        let is_late = self.env().now().since(asked) >= Nanos(LEASE * own.period().0);
-        if is_late || own.is_over.get() || own.lease.is_revoked() {
+        if !self.may_write_page(own, asked) {
             return After::Nothing;
         }
         if let Err(error) = self.write_page(own, &drive).await {
@@ -691,11 +649,11 @@ impl<E: Host> Managed<E> {
         let is_own = is_clean && !own.lease.is_revoked();
         // What waits to be sent to a drive is not sent any more.
         own.lease.revoke();
+        // Nor is what a drive's paths may have, if another has it when they are back: the guards
+        // stay.
         if !is_own {
-            // Nor is what a drive's paths may have, if another has the array when they are back.
             return;
         }
-        drives.iter().for_each(unguard);
         let nobodys = OwnerPage::nobody(self.record().array);
         for (drive, page) in drives.iter().zip(read_all(&drives).await) {
             if page.is_some_and(|page| own.is_own(&page)) {

@@ -118,22 +118,28 @@ pub async fn write_pieces<D: Drive>(
 }
 
 /// Overwrites head area, tail area and what lies behind it with zeros, durably: no record and no
-/// signature is left. The owner page goes last: until then it tells other servers whose the drive
-/// is.
+/// signature is left.
 pub async fn erase<D: Drive>(drive: &D) -> Result<(), DriveError> {
-    erase_all_but_page(drive).await?;
-    let end = drive.info().bytes.min(OWNER_AT + OWNER_BYTES as u64);
-    write_zeros(drive, OWNER_AT, end.saturating_sub(OWNER_AT), true).await
+    let bytes = drive.info().bytes;
+    let tail = format::tail_offset(bytes);
+    write_zeros(drive, 0, bytes.min(AREA_BYTES), true).await?;
+    write_zeros(drive, tail, bytes - tail, true).await
 }
 
-/// The same without the owner page.
+/// The same of a drive of a shared array, but for its owner page: that tells other servers whose
+/// the drive is.
 pub async fn erase_all_but_page<D: Drive>(drive: &D) -> Result<(), DriveError> {
     let bytes = drive.info().bytes;
-    let (tail, head) = (format::tail_offset(bytes), bytes.min(AREA_BYTES));
-    let behind = OWNER_AT + OWNER_BYTES as u64;
+    let (tail, behind) = (format::tail_offset(bytes), OWNER_AT + OWNER_BYTES as u64);
     write_zeros(drive, tail, bytes - tail, true).await?;
-    write_zeros(drive, 0, head.min(OWNER_AT), true).await?;
-    write_zeros(drive, behind, head.saturating_sub(behind), true).await
+    write_zeros(drive, 0, OWNER_AT, true).await?;
+    write_zeros(drive, behind, AREA_BYTES - behind, true).await
+}
+
+/// The same, and the page last.
+pub async fn erase_page_last<D: Drive>(drive: &D) -> Result<(), DriveError> {
+    erase_all_but_page(drive).await?;
+    write_zeros(drive, OWNER_AT, OWNER_BYTES as u64, true).await
 }
 
 /// Makes a part of a drive read as zeros.

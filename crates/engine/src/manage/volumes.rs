@@ -13,7 +13,6 @@ use crate::manage::command::{
 };
 use crate::manage::create::recorded;
 use crate::manage::managed::{Managed, Seat};
-use crate::manage::owner::unguard;
 use crate::manage::pages;
 use crate::manage::plan::check_name;
 use crate::manage::store::{self, NextSlot};
@@ -114,10 +113,12 @@ impl<E: Host> Managed<E> {
         let path = reference.path.clone();
         let mut result = self.may_replace(slot, &reference, &drive);
         if result.is_ok() {
+            let named = self.clone().name_while_it_joins(&drive);
             result = self.replace_checked(slot, (reference, drive.clone()), new).await;
+            drop(named);
         }
         if result.is_err() {
-            unguard(&drive);
+            self.bar(&drive);
             self.quarantine.hold(&path, drive.retire());
         }
         self.replacing.release(1);
@@ -180,6 +181,11 @@ impl<E: Host> Managed<E> {
         new: Option<Uuid>,
     ) -> Result<(), ManageError> {
         let failed = |e| ManageError::Drive(reference.path.clone(), e);
+        // What was asked of its predecessor, if that was the same drive, has ended or will be gone.
+        self.retire_failed(slot);
+        if self.quarantine.holds(&reference.path) {
+            return Err(ManageError::Quarantined(reference.path));
+        }
         if new.is_none() {
             self.may_come_back(&drive).await?;
         }
@@ -189,9 +195,8 @@ impl<E: Host> Managed<E> {
                 self.disown(slot, &drive, back).await.map_err(failed)?
             }
             (None, Some(uuid)) => {
-                unguard(&drive);
-                store::erase(&drive).await.map_err(failed)?;
-                self.own_drive(&drive).await.map_err(failed)?;
+                self.claim_drive(&reference.path, &drive).await?;
+                self.erase_for_array(&drive).await.map_err(failed)?;
                 Joins { next: NextSlot::default(), uuid, since: 0 }
             }
             (None, None) => return Err(ManageError::NotAsItWent { path: reference.path, slot }),
@@ -299,8 +304,6 @@ impl<E: Host> Managed<E> {
             let mut seats = self.seats.borrow_mut();
             let seat = &mut seats[slot.index()];
             let incarnation = seat.incarnation + 1;
-            // Whoever has the one that was there may do with it what he likes.
-            seat.drive.as_ref().filter(|own| own.0.path != path).inspect(|own| unguard(&own.1));
             let drive = Some((reference, drive.clone()));
             *seat = Seat { drive, next, incarnation, dropped: false };
         }

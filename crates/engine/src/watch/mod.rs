@@ -161,6 +161,7 @@ impl<E: Env> Watch<E> {
                 token: Some(opened.token.clone()),
                 flushes: opened.flushes.clone(),
                 lease: opened.lease.clone().map_or_else(OnceCell::new, OnceCell::from),
+                unleased: Cell::new(0),
             }),
         }
     }
@@ -257,6 +258,8 @@ struct Opening<E: Env> {
     flushes: Arc<Flushes>,
     /// Whether it may be changed, if others could have it.
     lease: OnceCell<Arc<Lease>>,
+    /// Writes under way that the lease says nothing of.
+    unleased: Cell<u32>,
 }
 
 impl<E: Env> Opening<E> {
@@ -345,6 +348,7 @@ impl<E: Env> Watched<E> {
             token: None,
             flushes: old.flushes.clone(),
             lease: old.lease.clone(),
+            unleased: Cell::new(0),
         };
         self.opening = Rc::new(retired);
         token
@@ -356,9 +360,22 @@ impl<E: Env> Watched<E> {
         debug_assert!(is_first, "one array has it");
     }
 
-    /// Writes whatever the lease says: by this it is found out.
-    pub fn write_unleased(&self, offset: u64, data: &[Buf]) -> Doing<E> {
-        self.done(|drive| drive.write(offset, data, false))
+    /// Writes whatever the lease says: by this it is found out. Whether no other such write of the
+    /// opening was under way as this one began, or may be still.
+    pub async fn write_unleased(
+        &self,
+        offset: u64,
+        data: &[Buf],
+    ) -> (bool, Result<(), DriveError>) {
+        let opening = &self.opening;
+        let others = opening.unleased.replace(opening.unleased.get() + 1);
+        let result = self.done(|drive| drive.write(offset, data, false)).await;
+        // Of others nobody knows whether they have ended: one whose waiter was told that it takes
+        // too long, or is gone, counts for good.
+        if result != Err(DriveError::Timeout) {
+            opening.unleased.set(opening.unleased.get() - 1);
+        }
+        (others == 0, result)
     }
 
     /// The lease, if it does not hold.

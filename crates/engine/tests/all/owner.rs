@@ -469,3 +469,35 @@ fn who_stands_still_as_he_deletes_an_array_erases_nothing_of_anothers() {
         assert!(drives[2..].iter().all(|drive| record(drive).array == taken.array));
     }
 }
+
+/// Two servers put the same drive in: one has it, and the other erases nothing of it.
+#[test]
+fn of_two_that_put_the_same_drive_in_one_has_it() {
+    let mut had = 0;
+    for step in 0..20 {
+        let (mine, others) = (drives(3, 400 + step, false), drives(3, 500 + step, false));
+        let spare = drives(1, 600 + step, false);
+        let (one, other) = (server(400 + step, (1, 11)), server(500 + step, (2, 12)));
+        for (rig, own) in [(&one, &mine), (&other, &others)] {
+            create(rig, Level::Raid5, own).unwrap();
+            own[0].vanish();
+            rig.world.run_for(Nanos(6 * PERIOD.0));
+        }
+        let put_in = |rig: &Rig| {
+            let new = references(&spare).remove(0);
+            rig.send(|reply| Request::Replace("a".into(), Slot(0), new, reply))
+        };
+        let first = put_in(&one);
+        one.world.run_for(Nanos::from_micros(step * 40));
+        let second = put_in(&other);
+        both([&one, &other], &first, &second);
+        let first = first.lock().unwrap().take().unwrap();
+        let second = second.lock().unwrap().take().unwrap();
+        assert!(first.is_err() || second.is_err(), "step {step}");
+        let ((Ok(made), _) | (_, Ok(made))) = (&first, &second) else { continue };
+        had += 1;
+        assert_eq!(record(&spare[0]).array, made.uuid, "step {step}");
+        assert_eq!(page(&spare[0]).map(|page| page.array), Some(made.uuid), "step {step}");
+    }
+    assert!(had > 5, "{had} of 20 had an owner");
+}
