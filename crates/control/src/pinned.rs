@@ -8,17 +8,19 @@
 //! - Nothing is sent before the service has shown that it has the key of the pinned certificate.
 //!   Names and ends of certificates count for nothing. TLS 1.3, and nothing older.
 //! - A name is looked up once at a time: a name server that hangs keeps one thread.
-//! - Each step has a limit of its own, and each answer a most of bytes, whatever the service does.
+//! - Each step has a limit of its own, and each answer and all answers of a connection a most of
+//!   bytes, whatever the service does.
 //! - A redirect is no success: it is not followed.
 
 use crate::config::shelves::{Credentials, Url};
+use core::fmt;
 use core::pin::pin;
 use core::time::Duration;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, AUTHORIZATION, HOST, HeaderValue};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring::default_provider, verify_tls13_signature};
@@ -29,12 +31,18 @@ use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
 /// The most bytes of an answer.
 const BYTES: usize = 4 << 20;
+
+/// The most bytes of all answers of a connection.
+const ALL_BYTES: usize = 8 << 20;
+
+/// As how many bytes an object of an answer counts, beside its text: it takes more memory.
+const OBJECT: usize = 128;
 
 /// How long a service may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,6 +131,33 @@ pub struct Connection {
     host: HeaderValue,
     authorization: HeaderValue,
     limits: Limits,
+    /// How many more bytes all of its answers may have.
+    left: usize,
+}
+
+/// Why a resource is not known.
+#[derive(Debug)]
+pub enum Failure {
+    /// The service answers, but not with this resource.
+    Refused {
+        /// Which one.
+        path: String,
+        /// How it answers.
+        status: StatusCode,
+    },
+    /// The resource is no JSON.
+    Odd(String),
+    /// The connection is of no use any more.
+    Broken(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { path, status } => write!(f, "{path}: it answers {status}"),
+            Self::Odd(why) | Self::Broken(why) => f.write_str(why),
+        }
+    }
 }
 
 fn late(what: &str, limit: Duration) -> String {
@@ -182,7 +217,7 @@ impl Service<'_> {
         let mut authorization = header(self.credentials.header())?;
         authorization.set_sensitive(true);
         let (host, limits) = (header(&self.url.authority())?, self.limits);
-        Ok(Connection { sender, task, host, authorization, limits })
+        Ok(Connection { sender, task, host, authorization, limits, left: ALL_BYTES })
     }
 }
 
@@ -203,24 +238,38 @@ impl Connection {
         let answer = pin!(answer);
         let response = timeout(self.limits.answer, answer).await;
         let response = response.map_err(|_| late(path, self.limits.answer))?;
-        let response = response.map_err(|error| format!("{path}: no answer: {error}"))?;
-        match response.status() {
-            status if status == hyper::StatusCode::OK => Ok(response),
-            status => Err(format!("{path}: it answers {status}")),
-        }
+        response.map_err(|error| format!("{path}: no answer: {error}"))
+    }
+
+    /// All that an answer says. What it takes is taken from what is left.
+    async fn whole(&mut self, path: &str, body: Incoming) -> Result<Bytes, String> {
+        let (limit, most) = (self.limits.answer, BYTES.min(self.left));
+        let whole = timeout(limit, Limited::new(body, most).collect()).await;
+        let whole = whole.map_err(|_| late(path, limit))?;
+        let whole = whole.map_err(|error| format!("{path}: {error}"))?.to_bytes();
+        self.left = self.left.saturating_sub(whole.len());
+        Ok(whole)
     }
 
     /// What a resource says.
     ///
     /// # Errors
     /// Why that is not known, one line.
-    pub async fn get(&mut self, path: &str) -> Result<Value, String> {
-        let limit = self.limits.answer;
-        let body = self.ask(path, "application/json").await?.into_body();
-        let whole = timeout(limit, Limited::new(body, BYTES).collect()).await;
-        let whole = whole.map_err(|_| late(path, limit))?;
-        let whole = whole.map_err(|error| format!("{path}: {error}"))?.to_bytes();
-        serde_json::from_slice(&whole).map_err(|error| format!("{path}: it is no JSON: {error}"))
+    pub async fn get(&mut self, path: &str) -> Result<Value, Failure> {
+        let answer = self.ask(path, "application/json").await.map_err(Failure::Broken)?;
+        let status = answer.status();
+        // A connection is of use again once all of an answer was read, be it a refusal.
+        let whole = self.whole(path, answer.into_body()).await.map_err(Failure::Broken)?;
+        if status != StatusCode::OK {
+            return Err(Failure::Refused { path: path.to_owned(), status });
+        }
+        let objects = whole.iter().filter(|byte| **byte == b'{').count();
+        let left = self.left.checked_sub(objects.saturating_mul(OBJECT));
+        self.left = left.ok_or_else(|| Failure::Broken(format!("{path}: it says too much")))?;
+        // Others do not wait meanwhile.
+        let read = spawn_blocking(move || serde_json::from_slice(&whole)).await;
+        let read = read.map_err(|error| Failure::Broken(error.to_string()))?;
+        read.map_err(|error| Failure::Odd(format!("{path}: it is no JSON: {error}")))
     }
 
     /// Begins a stream of events.
@@ -228,9 +277,14 @@ impl Connection {
     /// # Errors
     /// Why there is none, one line.
     pub async fn stream(mut self, path: &str) -> Result<Stream, String> {
-        let body = self.ask(path, "text/event-stream").await?.into_body();
-        let lines = Lines::default();
-        Ok(Stream { body, lines, quiet: self.limits.quiet, _connection: (self.sender, self.task) })
+        let answer = self.ask(path, "text/event-stream").await?;
+        let status = answer.status();
+        if status != StatusCode::OK {
+            return Err(Failure::Refused { path: path.to_owned(), status }.to_string());
+        }
+        let _connection = (self.sender, self.task);
+        let (body, quiet, heard) = (answer.into_body(), self.limits.quiet, Instant::now());
+        Ok(Stream { body, lines: Lines::default(), quiet, heard, _connection })
     }
 }
 
@@ -266,6 +320,8 @@ pub struct Stream {
     body: Incoming,
     lines: Lines,
     quiet: Duration,
+    /// When the last part came.
+    heard: Instant,
     _connection: (SendRequest<Empty<Bytes>>, Task),
 }
 
@@ -276,8 +332,10 @@ impl Stream {
     /// Why the stream is over, one line.
     pub async fn news(&mut self) -> Result<(), String> {
         loop {
-            let part = timeout(self.quiet, self.body.frame()).await;
+            // However often somebody begins to wait.
+            let part = timeout_at(self.heard + self.quiet, self.body.frame()).await;
             let part = part.map_err(|_| late("an event", self.quiet))?;
+            self.heard = Instant::now();
             let part = part.ok_or_else(|| "the stream of events ended".to_owned())?;
             let part = part.map_err(|error| format!("the stream of events: {error}"))?;
             if part.data_ref().is_some_and(|bytes| self.lines.tell(bytes)) {

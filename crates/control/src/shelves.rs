@@ -5,7 +5,7 @@
 //! | new          | well    | it was read: its chassis, and what hangs on it                  |
 //! | new          | silent  | it can't be read                                                |
 //! | well         | well    | it is read again: on an event, and each [`Pace::again`]          |
-//! | well         | silent  | its stream or a reading failed, and so did the next attempt      |
+//! | well         | silent  | a reading failed, and so did the next attempt                    |
 //! | silent       | well    | it was read; pauses between attempts grow to [`Pace::longest`]   |
 //!
 //! Invariants
@@ -13,6 +13,8 @@
 //!   what others see is what was read last, and since when the service is silent.
 //! - What was read stays while the service is silent, and over a new configuration that has the
 //!   same service.
+//! - A stream that is over, or that is refused, says nothing of the service: it is asked for again
+//!   before the next reading.
 //! - Nothing here runs on a data core.
 
 mod chassis;
@@ -22,7 +24,7 @@ use crate::config;
 use crate::config::shelves::Credentials;
 use crate::lock::lock;
 use crate::nameplate;
-use crate::pinned::{Limits, Service};
+use crate::pinned::{Connection, Limits, Service, Stream};
 use crate::snapshot::now;
 use chassis::Told;
 use core::convert::Infallible;
@@ -30,7 +32,10 @@ use redfish::view::{self, Silence};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
+
+/// The most events that are taken from a stream between two readings: the rest waits there.
+const EVENTS: usize = 1000;
 
 /// How long things take.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +46,12 @@ pub struct Pace {
     pub reading: Duration,
     /// How often it is read, if no event tells of a change.
     pub again: Duration,
-    /// How long after an event it is read, so that many are one.
+    /// How long after an event it is read, so that many are one; and how long after the reading
+    /// before, if events go on: then each pause is twice as long as the one before.
     pub together: Duration,
+    /// The longest of these pauses. They begin anew after a reading that is followed by none for
+    /// as long.
+    pub calm: Duration,
     /// The pause after the first attempt that failed; each is twice as long as the one before.
     pub first: Duration,
     /// The longest pause.
@@ -57,6 +66,7 @@ impl Default for Pace {
             reading: Duration::from_secs(30),
             again: Duration::from_secs(30),
             together: Duration::from_millis(100),
+            calm: Duration::from_secs(5),
             first: Duration::from_secs(1),
             longest: Duration::from_secs(30),
         }
@@ -164,6 +174,14 @@ fn slot(bay: &view::ShelfBay) -> view::EnclosureSlot {
     view::EnclosureSlot { slot: bay.slot.clone(), drive: bay.own.first().cloned(), located: None }
 }
 
+/// Begins a stream of the service's events, if it has any for us.
+async fn listen(service: &Service<'_>, own: &mut Connection) -> Result<Option<Stream>, String> {
+    let Some(path) = service::stream(own).await? else { return Ok(None) };
+    // One that streams to as many as it can is read all the same.
+    let Ok(other) = service.connect().await else { return Ok(None) };
+    Ok(other.stream(&path).await.ok())
+}
+
 impl Follower {
     /// Follows the shelf until it is dropped.
     async fn run(self) {
@@ -192,35 +210,51 @@ impl Follower {
             limits: self.pace.limits,
             lookup: lock(&self.known).lookup.clone(),
         };
-        let mut first = service.connect().await?;
-        // Before the first reading, so that no change is missed between the two.
-        let mut stream = match service::stream(&mut first).await? {
-            // One that streams to as many as it can is read all the same.
-            Some(path) => service.connect().await?.stream(&path).await.ok(),
-            None => None,
-        };
-        let mut connection = Some(first);
+        let (mut stream, mut pause) = (None, self.pace.together);
         loop {
-            let mut own = match connection.take() {
-                Some(own) => own,
-                None => service.connect().await?,
-            };
+            let mut own = service.connect().await?;
+            if stream.is_none() {
+                // Before the reading, so that no change is missed between the two.
+                stream = listen(&service, &mut own).await?;
+            }
             let answers = timeout(self.pace.reading, service::ask(&mut own)).await;
             let late = || format!("not all is told within {} s", self.pace.reading.as_secs_f64());
             let answers = answers.map_err(|_| late())??;
             drop(own);
-            self.see(chassis::told(&answers));
+            let told = spawn_blocking(move || chassis::told(&answers)).await;
+            self.see(told.map_err(|error| error.to_string())?);
             *is_read = true;
-            let again = sleep(self.pace.again);
-            match &mut stream {
-                None => again.await,
-                Some(stream) => tokio::select! {
-                    news = stream.news() => news?,
-                    () = again => {}
-                },
-            }
-            sleep(self.pace.together).await;
+            self.wait(&mut stream, &mut pause).await;
         }
+    }
+
+    /// Waits until it is time to read again. A stream that is over is none any more.
+    async fn wait(&self, stream: &mut Option<Stream>, pause: &mut Duration) {
+        let (read, pace) = (tokio::time::Instant::now(), &self.pace);
+        let told = async {
+            match stream.as_mut() {
+                Some(own) => own.news().await.is_ok(),
+                None => core::future::pending().await,
+            }
+        };
+        let told = timeout(pace.again, told).await;
+        if told.is_err() || read.elapsed() >= pace.calm {
+            *pause = pace.together;
+        }
+        let Ok(mut goes_on) = told else { return };
+        let until = (tokio::time::Instant::now() + pace.together).max(read + *pause);
+        *pause = (*pause * 2).min(pace.calm);
+        let drain = async {
+            for _ in 0..EVENTS {
+                let Some(own) = stream.as_mut().filter(|_| goes_on) else { break };
+                goes_on = own.news().await.is_ok();
+            }
+        };
+        let _ = timeout_at(until, drain).await;
+        if !goes_on {
+            *stream = None;
+        }
+        sleep_until(until).await;
     }
 
     /// Reads the file of credentials. One that hangs keeps one thread, not one for each attempt.

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,6 +35,8 @@ enum Mood {
     Hangs,
     /// Its answers are larger than anybody needs.
     Rambles,
+    /// Each is small enough, and all together are not.
+    Chats,
 }
 
 /// What all connections of a service share.
@@ -43,6 +45,14 @@ struct Site {
     fan: Mutex<Value>,
     mood: Mutex<Mood>,
     asked: AtomicUsize,
+    /// How often it was read.
+    readings: AtomicUsize,
+    /// How often a stream began.
+    streams: AtomicUsize,
+    /// What it does not answer, and how.
+    refused: Mutex<Vec<(&'static str, &'static str)>>,
+    /// Whether each reading is an event.
+    echoes: AtomicBool,
     news: broadcast::Sender<()>,
 }
 
@@ -60,7 +70,10 @@ impl Site {
             "/Chassis/s" => chassis,
             "/Chassis/s/Drives" => json!({"Members": [drive]}),
             "/Thermal" => json!({"Fans": link("Fans")}),
-            "/Fans" => json!({"Members": [lock(&self.fan).clone()]}),
+            "/Fans" => json!({"Members": [lock(&self.fan).clone(), link("Fans/2")],
+                "Members@odata.nextLink": "/redfish/v1/Fans?$skip=2"}),
+            "/Fans?$skip=2" => json!({"Members": [{"Name": "Fan 3"}]}),
+            "/Fans/2" => json!({"@odata.id": "/redfish/v1/Fans/2", "Name": "Fan 2"}),
             _ => return None,
         })
     }
@@ -76,12 +89,29 @@ impl Site {
             self.asked.fetch_add(1, Ordering::Relaxed);
             let head = String::from_utf8_lossy(&head).into_owned();
             let path = head.split(' ').nth(1).unwrap_or_default();
-            let path = path.split('?').next().unwrap_or_default();
             let mood = *lock(&self.mood);
+            let refused = |own: &(&'static str, &'static str)| path.ends_with(own.0);
+            let refused = lock(&self.refused).iter().copied().find(refused);
+            if let Some((_, status)) = refused {
+                say(&mut stream, status, "what").await?;
+                continue;
+            }
+            let path = path.strip_suffix("?$expand=.").unwrap_or(path);
+            if path == "/redfish/v1/Chassis" {
+                self.readings.fetch_add(1, Ordering::Relaxed);
+                if self.echoes.load(Ordering::Relaxed) {
+                    let _ = self.news.send(());
+                }
+            }
             match mood {
                 Mood::Hangs => core::future::pending().await,
                 _ if !head.contains(KNOWN) => say(&mut stream, "401 Unauthorized", "").await?,
                 Mood::Rambles => say(&mut stream, "200 OK", &"x".repeat(5 << 20)).await?,
+                Mood::Chats => {
+                    let mut value = self.resource(path).unwrap_or_default();
+                    value["More"] = "x".repeat(3 << 20).into();
+                    say(&mut stream, "200 OK", &value.to_string()).await?;
+                }
                 Mood::Answers if path == "/redfish/v1/Stream" => self.stream(&mut stream).await?,
                 Mood::Answers => match self.resource(path) {
                     Some(value) => say(&mut stream, "200 OK", &value.to_string()).await?,
@@ -95,6 +125,7 @@ impl Site {
         let mut news = self.news.subscribe();
         stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n:\n\n").await?;
         stream.flush().await?;
+        self.streams.fetch_add(1, Ordering::Relaxed);
         while news.recv().await.is_ok() {
             stream.write_all(b"data: {}\n\n").await?;
             stream.flush().await?;
@@ -144,7 +175,11 @@ impl Scene {
             fan: Mutex::new(json!({"Name": "Fan 1", "Status": {"State": "Enabled"}})),
             mood: Mutex::new(Mood::Answers),
             asked: AtomicUsize::new(0),
-            news: broadcast::channel(8).0,
+            readings: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
+            refused: Mutex::default(),
+            echoes: AtomicBool::new(false),
+            news: broadcast::channel(256).0,
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let port = listener.local_addr().expect("known").port();
@@ -192,6 +227,22 @@ impl Scene {
             }
         };
         timeout(LIMIT, wait).await.unwrap_or_else(|_| panic!("{what}: {:?}", self.shown()))
+    }
+
+    /// Waits until a stream has begun as often.
+    async fn streams(&self, often: usize) {
+        let wait = async {
+            while self.site.streams.load(Ordering::Relaxed) < often {
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(LIMIT, wait).await.expect("it is asked for again");
+    }
+
+    /// How often it was read once as many milliseconds are over.
+    async fn readings(&self, millis: u64) -> usize {
+        sleep(Duration::from_millis(millis)).await;
+        self.site.readings.load(Ordering::Relaxed)
     }
 
     /// Waits until it is silent, and says why.
@@ -267,8 +318,11 @@ fn a_service_that_hangs_or_rambles_is_silent() {
     run(async {
         let mut scene = Scene::new().await;
         scene.shelves.pace.limits.answer = Duration::from_millis(50);
-        for (mood, told) in [(Mood::Hangs, "does not come within"), (Mood::Rambles, "length limit")]
-        {
+        for (mood, told) in [
+            (Mood::Hangs, "does not come within"),
+            (Mood::Rambles, "length limit"),
+            (Mood::Chats, "length limit"),
+        ] {
             *lock(&scene.site.mood) = mood;
             scene.shelves.pace.limits.answer = match mood {
                 Mood::Hangs => Duration::from_millis(50),
@@ -301,5 +355,81 @@ fn credentials_are_read_for_each_attempt() {
             .await;
         write("admin:secret\n");
         scene.until("an answer", |own| own.read.is_some() && own.silence.is_none()).await;
+    });
+}
+
+#[test]
+fn many_events_are_few_readings() {
+    run(async {
+        let mut scene = Scene::new().await;
+        scene.shelves.pace.together = Duration::from_millis(200);
+        scene.follow();
+        scene.until("a reading", |own| own.read.is_some()).await;
+        scene.streams(1).await;
+        for _ in 0..100 {
+            let _ = scene.site.news.send(());
+            sleep(Duration::from_millis(1)).await;
+        }
+        let readings = scene.readings(1000).await;
+        assert!((2..=6).contains(&readings), "{readings}");
+    });
+}
+
+#[test]
+fn a_service_that_tells_of_each_reading_is_read_less_and_less() {
+    run(async {
+        let mut scene = Scene::new().await;
+        scene.shelves.pace.together = Duration::from_millis(10);
+        scene.site.echoes.store(true, Ordering::Relaxed);
+        scene.follow();
+        let readings = scene.readings(1500).await;
+        assert!((2..=12).contains(&readings), "{readings}");
+    });
+}
+
+#[test]
+fn a_stream_that_is_silent_or_refused_is_asked_for_again() {
+    run(async {
+        let mut scene = Scene::new().await;
+        scene.shelves.pace.again = Duration::from_millis(20);
+        scene.shelves.pace.limits.quiet = Duration::from_millis(100);
+        lock(&scene.site.refused).push(("/Stream", "503 Service Unavailable"));
+        scene.follow();
+        scene.until("a reading", |own| own.read.is_some()).await;
+        assert_eq!(scene.site.streams.load(Ordering::Relaxed), 0);
+        lock(&scene.site.refused).clear();
+        scene.streams(3).await;
+        assert!(scene.shown().shelf.is_some_and(|own| own.silence.is_none()));
+    });
+}
+
+#[test]
+fn a_part_that_is_not_told_is_not_there_and_the_others_are() {
+    run(async {
+        let mut scene = Scene::new().await;
+        scene.shelves.pace.again = Duration::from_millis(20);
+        scene.follow();
+        // With a child by its name, and one of the next page.
+        scene.until("all", |own| own.parts.len() == 3).await;
+        let refuse = |all: &[(&'static str, &'static str)]| {
+            *lock(&scene.site.refused) = all.to_vec();
+        };
+        let (none, all) = ("404 Not Found", "501 Not Implemented");
+        refuse(&[("/Fans/2", none), ("?$expand=.", all), ("/Events", none)]);
+        scene.until("all but one", |own| own.parts.len() == 2 && own.bays.len() == 1).await;
+        refuse(&[("/Thermal", none), ("?$expand=.", "400 Bad Request")]);
+        scene.until("only drives", |own| own.parts.is_empty() && own.bays.len() == 1).await;
+        assert!(scene.shown().shelf.is_some_and(|own| own.silence.is_none()));
+        for (path, status) in [
+            ("/redfish/v1", none),
+            ("/Chassis/s", "500 Internal Server Error"),
+            ("/Fans/2", "401 Unauthorized"),
+        ] {
+            refuse(&[(path, status)]);
+            let why = scene.why().await;
+            assert!(why.contains(path) && why.contains(status), "{why}");
+            refuse(&[]);
+            scene.until("its return", |own| own.silence.is_none()).await;
+        }
     });
 }

@@ -4,8 +4,8 @@
 //! no property for is taken from `Oem.Palisade`, where that is.
 //!
 //! Invariants
-//! - Whatever a service says, a text has at most [`TEXT`] characters, none of them a control
-//!   character. A property that is not as it should be is one that is not there.
+//! - Whatever a service says, a text has at most [`TEXT`] characters, the name of a subsystem
+//!   [`NQN`] bytes, and none of them is a control character. A property that is not as it should be is one that is not there.
 //! - A sensor that is read as that of a fan or a supply is told there, and only there.
 
 use redfish::view::{
@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 
 /// The most characters of a text.
 const TEXT: usize = 200;
+
+/// The most bytes of an NVMe subsystem's name (NVMe Base, "NVMe Qualified Names").
+const NQN: usize = 223;
 
 /// The resources of a shelf.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -64,6 +67,13 @@ fn thousandths(value: &Value, pointer: &str) -> Option<i64> {
     Some((number * 1000.0).round() as i64)
 }
 
+/// An NVMe subsystem's name. One that is cut names nothing.
+fn nqn(value: &Value) -> Option<String> {
+    let text = value.get("DurableName")?.as_str()?;
+    let is_good = text.len() <= NQN && !text.chars().any(char::is_control);
+    Some(text.to_owned()).filter(|_| is_good)
+}
+
 fn health(value: &Value) -> Health {
     let word = value.pointer("/Status/Health").and_then(Value::as_str);
     word.and_then(Health::of).unwrap_or_default()
@@ -91,7 +101,7 @@ fn bay(drive: &Value) -> ShelfBay {
     let number = number.and_then(Value::as_u64).map(|number| number.to_string());
     let names = drive.get("Identifiers").and_then(Value::as_array);
     let is_nqn = |own: &&Value| own.get("DurableNameFormat").is_some_and(|own| own == "NQN");
-    let nqn = names.and_then(|names| names.iter().find(is_nqn));
+    let name_of = names.and_then(|names| names.iter().find(is_nqn));
     ShelfBay {
         slot: place("ServiceLabel").or(number).unwrap_or_else(|| name(drive)),
         state: state(drive),
@@ -99,8 +109,7 @@ fn bay(drive: &Value) -> ShelfBay {
         serial: text(drive, "/SerialNumber"),
         model: text(drive, "/Model"),
         bytes: drive.get("CapacityBytes").and_then(Value::as_u64),
-        // An NQN has up to 223 bytes, and one that is cut names nothing.
-        subsystem: nqn.and_then(|own| own.get("DurableName")?.as_str().map(str::to_owned)),
+        subsystem: name_of.and_then(nqn),
         is_located: flag(drive, "/LocationIndicatorActive"),
         own: Vec::new(),
     }
@@ -295,6 +304,13 @@ mod tests {
             (fan.grade(), fan.warning, fan.unit),
             (Health::Critical, Some(4_000_000), Some(ShelfUnit::Rpm))
         );
+    }
+
+    #[test]
+    fn a_subsystem_has_a_name_of_its_own_or_none() {
+        let name = |text: String| nqn(&json!({"DurableName": text}));
+        assert!(name("x".repeat(NQN)).is_some());
+        assert_eq!((name("x".repeat(NQN + 1)), name("nqn\n".to_owned())), (None, None));
     }
 
     #[test]

@@ -2,24 +2,37 @@
 //!
 //! Invariants
 //! - Paths that a service names are asked for only if they are its own resources'.
-//! - A collection has at most [`MOST`] children: the rest is not asked for.
+//! - All collections together have at most [`MOST`] children: the rest is not asked for.
+//! - What the service does not tell of a part is not there. Only without its root, its chassis, an
+//!   answer to who asks, or a connection, there is nothing at all.
 
 use super::chassis::Answers;
-use crate::pinned::Connection;
+use crate::pinned::{Connection, Failure};
+use hyper::StatusCode;
 use serde_json::Value;
 
 /// Where a service begins.
 const ROOT: &str = "/redfish/v1";
 
-/// The most children of a collection that count.
-const MOST: usize = 512;
+/// The most children that count, of all collections together.
+const MOST: usize = 2000;
+
+/// The most pages of a collection.
+const PAGES: usize = 100;
+
+/// A path of the service, if it is one: of a resource, or of a page with a query.
+fn place(value: &Value, pointer: &str, is_page: bool) -> Option<String> {
+    let path = value.pointer(pointer)?.as_str()?;
+    let is_plain = |byte: u8| {
+        byte.is_ascii_graphic() && !b"#\\\"<>".contains(&byte) && (is_page || byte != b'?')
+    };
+    let is_own = path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'));
+    (is_own && path.len() <= 1024 && path.bytes().all(is_plain)).then(|| path.to_owned())
+}
 
 /// The path of a resource of the service, if it is one.
 fn path(value: &Value, pointer: &str) -> Option<String> {
-    let path = value.pointer(pointer)?.as_str()?;
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>".contains(&byte);
-    let is_own = path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'));
-    (is_own && path.len() <= 1024 && path.bytes().all(is_plain)).then(|| path.to_owned())
+    place(value, pointer, false)
 }
 
 /// A link to another resource.
@@ -27,35 +40,87 @@ fn link(value: &Value, key: &str) -> Option<String> {
     path(value, &format!("/{key}/@odata.id"))
 }
 
-/// The resource that a link leads to; nothing without one.
-async fn follow(own: &mut Connection, value: &Value, key: &str) -> Result<Value, String> {
-    match link(value, key) {
-        Some(path) => own.get(&path).await,
-        None => Ok(Value::Null),
+/// What is not told is not there, if the service answers and knows who asks.
+fn told(answer: Result<Value, Failure>) -> Result<Option<Value>, String> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(Failure::Odd(_)) => Ok(None),
+        Err(Failure::Refused { status, .. }) if status != StatusCode::UNAUTHORIZED => Ok(None),
+        Err(why) => Err(why.to_string()),
     }
 }
 
-/// The children of the collection that a link leads to; none without one.
-async fn children(own: &mut Connection, value: &Value, key: &str) -> Result<Vec<Value>, String> {
-    let Some(place) = link(value, key) else { return Ok(Vec::new()) };
-    let mut whole = own.get(&format!("{place}?$expand=.")).await?;
-    let all = whole.get_mut("Members").and_then(Value::as_array_mut).map(core::mem::take);
-    let mut found = Vec::new();
-    for child in all.unwrap_or_default().into_iter().take(MOST) {
-        // A service that does not expand names its children.
-        let is_named = child.as_object().is_some_and(|child| child.len() == 1);
-        match path(&child, "/@odata.id").filter(|_| is_named) {
-            Some(path) => found.push(own.get(&path).await?),
-            None => found.push(child),
-        }
+/// Who reads a shelf once.
+struct Reader<'a> {
+    own: &'a mut Connection,
+    /// How many more children count.
+    left: usize,
+    /// Whether the service takes `$expand`, as far as is known.
+    expands: bool,
+}
+
+impl Reader<'_> {
+    /// The resource that a link leads to; nothing without one.
+    async fn follow(&mut self, value: &Value, key: &str) -> Result<Value, String> {
+        let Some(path) = link(value, key) else { return Ok(Value::Null) };
+        Ok(told(self.own.get(&path).await)?.unwrap_or_default())
     }
-    Ok(found)
+
+    /// The first page of a collection: with all that its children say, where a service does that.
+    async fn collection(&mut self, path: &str) -> Result<Value, Failure> {
+        if self.expands {
+            match self.own.get(&format!("{path}?$expand=.")).await {
+                Err(Failure::Refused { status, .. })
+                    if matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::BAD_REQUEST) =>
+                {
+                    self.expands = false;
+                }
+                answer => return answer,
+            }
+        }
+        self.own.get(path).await
+    }
+
+    /// The children of the collection that a link leads to; none without one. Those that the
+    /// service does not tell are left out, or fail all of it if all are needed.
+    async fn children(
+        &mut self,
+        value: &Value,
+        key: &str,
+        is_needed: bool,
+    ) -> Result<Vec<Value>, String> {
+        let mut found = Vec::new();
+        let Some(first) = link(value, key) else { return Ok(found) };
+        let told = |answer: Result<Value, Failure>| match is_needed {
+            true => answer.map(Some).map_err(|why| why.to_string()),
+            false => told(answer),
+        };
+        let mut page = told(self.collection(&first).await)?;
+        for _ in 0..PAGES {
+            let Some(mut whole) = page.take() else { break };
+            let all = whole.get_mut("Members").and_then(Value::as_array_mut);
+            for child in all.map(core::mem::take).unwrap_or_default() {
+                let Some(left) = self.left.checked_sub(1) else { return Ok(found) };
+                self.left = left;
+                // A service that does not expand names its children.
+                let is_named = child.as_object().is_some_and(|child| child.len() == 1);
+                match path(&child, "/@odata.id").filter(|_| is_named) {
+                    Some(path) => found.extend(told(self.own.get(&path).await)?),
+                    None => found.push(child),
+                }
+            }
+            let Some(next) = place(&whole, "/Members@odata.nextLink", true) else { break };
+            page = told(self.own.get(&next).await)?;
+        }
+        Ok(found)
+    }
 }
 
 /// Where the service streams events from, if it does.
 pub async fn stream(own: &mut Connection) -> Result<Option<String>, String> {
-    let root = own.get(ROOT).await?;
-    let events = follow(own, &root, "EventService").await?;
+    let root = own.get(ROOT).await.map_err(|why| why.to_string())?;
+    let mut reader = Reader { own, left: MOST, expands: true };
+    let events = reader.follow(&root, "EventService").await?;
     Ok(path(&events, "/ServerSentEventUri"))
 }
 
@@ -69,24 +134,26 @@ fn shelf(mut all: Vec<Value>) -> Option<Value> {
 
 /// All that a shelf tells of itself.
 pub async fn ask(own: &mut Connection) -> Result<Answers, String> {
-    let root = own.get(ROOT).await?;
-    let all = children(own, &root, "Chassis").await?;
+    let root = own.get(ROOT).await.map_err(|why| why.to_string())?;
+    let mut own = Reader { own, left: MOST, expands: true };
+    // Without one of them another would be taken for the shelf.
+    let all = own.children(&root, "Chassis", true).await?;
     let chassis = shelf(all).ok_or_else(|| "it has no chassis".to_owned())?;
-    let drives = children(own, &chassis, "Drives").await?;
+    let drives = own.children(&chassis, "Drives", false).await?;
     let mut modules = Vec::new();
-    for module in children(own, &chassis, "NetworkAdapters").await? {
-        let ports = children(own, &module, "Ports").await?;
+    for module in own.children(&chassis, "NetworkAdapters", false).await? {
+        let ports = own.children(&module, "Ports", false).await?;
         modules.push((module, ports));
     }
-    let power = follow(own, &chassis, "PowerSubsystem").await?;
+    let power = own.follow(&chassis, "PowerSubsystem").await?;
     let mut supplies = Vec::new();
-    for supply in children(own, &power, "PowerSupplies").await? {
-        let metrics = follow(own, &supply, "Metrics").await?;
+    for supply in own.children(&power, "PowerSupplies", false).await? {
+        let metrics = own.follow(&supply, "Metrics").await?;
         supplies.push((supply, metrics));
     }
-    let thermal = follow(own, &chassis, "ThermalSubsystem").await?;
-    let fans = children(own, &thermal, "Fans").await?;
-    let sensors = children(own, &chassis, "Sensors").await?;
+    let thermal = own.follow(&chassis, "ThermalSubsystem").await?;
+    let fans = own.children(&thermal, "Fans", false).await?;
+    let sensors = own.children(&chassis, "Sensors", false).await?;
     Ok(Answers { chassis, drives, modules, supplies, fans, sensors })
 }
 
@@ -107,6 +174,14 @@ mod tests {
             ("/redfish/v1/a\r\nx: y", false),
         ] {
             let found = link(&json!({"Own": {"@odata.id": text}}), "Own");
+            assert_eq!(found.is_some(), is_good, "{text:?}");
+        }
+        for (text, is_good) in [
+            ("/redfish/v1/Chassis?$skip=50", true),
+            ("/redfish/v1?$skip=50", false),
+            ("//other/redfish/v1/a", false),
+        ] {
+            let found = place(&json!({"Own": text}), "/Own", true);
             assert_eq!(found.is_some(), is_good, "{text:?}");
         }
         let all = vec![json!({"Id": "a"}), json!({"Id": "b", "ChassisType": "StorageEnclosure"})];
