@@ -282,7 +282,7 @@ impl Config {
             found.extend(state::problem(dir).map(|problem| format!("state: {problem}")));
         }
         for shelf in &self.shelves {
-            let problem = shelves::Credentials::read(&shelf.credentials).err();
+            let problem = shelves::Credentials::check(&shelf.credentials).err();
             let told = |why| format!("credentials: {}: {why}", shelf.credentials.display());
             found.extend(problem.map(told));
         }

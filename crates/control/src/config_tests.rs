@@ -360,7 +360,8 @@ fn mistakes_of_shelves_have_their_lines() {
     let cases: &[(&str, &str, usize, &str)] = &[
         ("redfish = \"https://[::1]:1\"\n", "\n", 6, "a shelf needs redfish: https://HOST:PORT"),
         ("[::1]:1", "shelf.example:8443/", 7, "two shelves are at https://shelf.example:8443"),
-        ("https://[::1]:1", "http://a:1", 7, "redfish must be https://HOST:PORT, not http://a:1"),
+        ("https://[::1]:1", "http://a:1", 7, "redfish must be https://HOST:PORT"),
+        ("https://[::1]:1", "https://user:pass@a:1", 7, "redfish must be https://HOST:PORT; name"),
         ("ffeedd", "fe", 8, "fingerprint must be 64 hexadecimal digits, not feccbb"),
         ("ffeedd", "gfeedd", 8, "fingerprint must be 64 hexadecimal digits"),
         ("\"other\"", "7", 9, "credentials must be a text, not a number"),
@@ -375,5 +376,7 @@ fn mistakes_of_shelves_have_their_lines() {
         assert_eq!(found[0].line, Some(*line), "{found:?}");
         assert!(found[0].what.starts_with(what), "{found:?}");
     }
+    let secret = SERVICES.replacen("https://[::1]:1", "https://user:pass@a:1", 1);
+    assert!(!mistakes(&secret)[0].what.contains("pass@"));
     assert!(mistakes("shelf = 7\n")[0].what.starts_with("shelf must be a list"));
 }

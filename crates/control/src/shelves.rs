@@ -26,7 +26,7 @@ use crate::lock::lock;
 use crate::nameplate;
 use crate::pinned::{Connection, Limits, Service, Stream};
 use crate::snapshot::now;
-use chassis::Told;
+use chassis::{Seen, Told};
 use core::convert::Infallible;
 use redfish::view::{self, Silence};
 use std::sync::{Arc, Mutex};
@@ -77,6 +77,7 @@ impl Default for Pace {
 #[derive(Default)]
 struct Known {
     told: Arc<Told>,
+    seen: Seen,
     /// When that was read, in seconds since 1970.
     read: Option<u64>,
     silence: Option<Silence>,
@@ -277,9 +278,10 @@ impl Follower {
     }
 
     /// The service said this.
-    fn see(&self, told: Told) {
+    fn see(&self, mut told: Told) {
         let is_other = {
             let mut known = lock(&self.known);
+            known.seen.miss(&mut told.shelf.parts);
             let is_other = known.silence.is_some() || known.read.is_none() || *known.told != told;
             (known.read, known.silence) = (Some(now()), None);
             if *known.told != told {

@@ -185,9 +185,16 @@ fn enclosures(columns: usize, all: &[Housing]) -> String {
     }
     let row = |own: &Housing| {
         let enclosure = &own.enclosure;
-        let silence = enclosure.shelf.as_ref().and_then(|shelf| shelf.silence.as_ref());
+        let shelf = enclosure.shelf.as_ref();
+        let silent = |own: &view::Silence| format!("silent since {}", dates::text(own.since));
+        let silence = shelf.and_then(|shelf| shelf.silence.as_ref()).map(silent);
         let state = match silence {
-            Some(silence) => format!("silent since {}", dates::text(silence.since)),
+            // What it said last is worse than that it says nothing.
+            Some(text) if own.health == view::Health::Critical => {
+                format!("{}, {text}", health(own.health))
+            }
+            Some(text) => text,
+            None if shelf.is_some_and(|shelf| shelf.read.is_none()) => "not read yet".to_owned(),
             None => health(own.health),
         };
         vec![

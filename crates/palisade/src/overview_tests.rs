@@ -53,7 +53,7 @@ fn alert(id: &str, acknowledged: Option<(u64, String)>) -> view::Alert {
 }
 
 fn housing(name: &str, silence: Option<view::Silence>) -> Housing {
-    let shelf = view::Shelf { silence, ..view::Shelf::default() };
+    let shelf = view::Shelf { silence, read: Some(60), ..view::Shelf::default() };
     let enclosure = view::Enclosure {
         name: name.to_owned(),
         model: Some("Data24".to_owned()),
@@ -251,4 +251,19 @@ fn a_gpu_is_shown_where_one_is_used() {
     assert_eq!(gpu(&some).as_deref(), Some("parity also on H200 (auto): 3 jobs, 3 MiB"));
     let fenced = Parity { problem: Some("it hung".to_owned()), ..some };
     assert_eq!(gpu(&fenced), None, "it is told below");
+}
+
+#[test]
+fn the_state_of_a_shelf_is_what_is_worst_and_whether_it_tells() {
+    let silence = || view::Silence { since: 120, why: "no".to_owned() };
+    let shown = |silence, health, is_read: bool| {
+        let mut own = Housing { health, ..housing("left", silence) };
+        own.enclosure.shelf.as_mut().expect("one").read = is_read.then_some(60);
+        enclosures(120, &[own])
+    };
+    let (critical, ok) = (view::Health::Critical, view::Health::Ok);
+    let told = shown(Some(silence()), critical, true);
+    assert!(told.contains("critical, silent since 1970-01-01T00:02:00Z"), "{told}");
+    assert!(shown(None, ok, false).contains("not read yet"));
+    assert!(shown(None, critical, true).contains("critical"));
 }

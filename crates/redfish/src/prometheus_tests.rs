@@ -391,26 +391,30 @@ fn hardware(number: u16) -> Hardware {
 
 /// One that does not answer any more.
 fn shelf() -> Enclosure {
-    let part = |name: &str, state, reading| ShelfPart {
+    let part = |name: &str, state, health, reading| ShelfPart {
         kind: ShelfKind::Fan,
         name: name.to_owned(),
         state,
-        health: Health::Ok,
+        health,
         reading,
         unit: Some(ShelfUnit::Rpm),
         warning: None,
         critical: None,
     };
-    let fan = part("Fan 1", ShelfState::Enabled, Some(9_000_500));
+    let fan = part("Fan 1", ShelfState::Enabled, Health::Ok, Some(9_000_500));
+    let worse = ShelfPart { health: Health::Warning, ..fan.clone() };
+    let gone = part("Fan 2", ShelfState::Absent, Health::Critical, None);
+    let port = |module: &str, has_link: bool| ShelfPort {
+        module: module.to_owned(),
+        name: "1".to_owned(),
+        has_link: Some(has_link),
+        ..ShelfPort::default()
+    };
     let told = Shelf {
         silence: Some(Silence::default()),
         bays: vec![ShelfBay { slot: "1".to_owned(), ..ShelfBay::default() }],
-        ports: vec![ShelfPort {
-            name: "A1".to_owned(),
-            has_link: Some(true),
-            ..ShelfPort::default()
-        }],
-        parts: vec![fan.clone(), fan, part("Fan 2", ShelfState::Absent, None)],
+        ports: vec![port("A", true), port("B", false), port("B", true)],
+        parts: vec![fan.clone(), worse, fan, gone],
         ..Shelf::default()
     };
     Enclosure { id: "left".to_owned(), shelf: Some(told), ..Enclosure::default() }

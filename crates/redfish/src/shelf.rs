@@ -41,8 +41,18 @@ impl Shelf {
         let bays = self.bays.iter().map(ShelfBay::grade);
         let parts = self.parts.iter().map(ShelfPart::grade);
         let ports = self.ports.iter().map(|own| own.health);
-        let all = bays.chain(parts).chain(ports).chain(silent);
+        let all = bays.chain(parts).chain(ports).chain(silent).chain([self.power()]);
         all.max().unwrap_or_default().max(self.health)
+    }
+
+    /// How well it is by whether it is switched on.
+    pub fn power(&self) -> Health {
+        if self.is_on == Some(false) { Health::Warning } else { Health::Ok }
+    }
+
+    /// Whether its service answers: one that was never read does not yet.
+    pub fn answers(&self) -> bool {
+        self.silence.is_none() && self.read.is_some()
     }
 }
 
@@ -222,9 +232,12 @@ pub struct ShelfPart {
 }
 
 impl ShelfPart {
-    /// How well it is: a part that is not there is missed.
+    /// How well it is. One that is not there is missed only if its health says so.
     pub fn grade(&self) -> Health {
-        grade(self.state, self.health)
+        match self.state {
+            ShelfState::Absent => self.health,
+            state => grade(state, self.health),
+        }
     }
 
     /// What is measured of it, for people.

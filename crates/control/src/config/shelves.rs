@@ -4,14 +4,15 @@
 //!
 //! Invariants
 //! - Of what is read without a mistake no two shelves have one address, nor one name.
-//! - A file of credentials is a regular file that nobody but its owner can read: nothing else is
-//!   read, and nobody waits for it but who reads it.
+//! - A file of credentials is a regular file that nobody but its owner can read, and that is the
+//!   daemon's user, or root: nothing else is read, and nobody waits for it but who reads it.
 
 use super::enclosures::unknown;
 use super::spans::{Found, Value, list, table, text, wrong};
 use base64ct::{Base64, Encoding as _};
 use redfish::access::Secret;
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::geteuid;
 use rustls::pki_types::ServerName;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,6 +24,9 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 const KEYS: [&str; 4] = ["redfish", "fingerprint", "credentials", "name"];
+
+const NO_URL: &str = "redfish must be https://HOST:PORT; name and password belong in the file of \
+                      `credentials`";
 
 /// The most bytes of a file of credentials.
 const BYTES: u64 = 1024;
@@ -126,7 +130,8 @@ fn shelf(table: &DeTable<'_>, at: usize, found: &mut Found) -> Option<Shelf> {
     let redfish = place.and_then(|(text, at)| {
         let url = Url::parse(&text);
         if url.is_none() {
-            wrong(found, at, format!("redfish must be https://HOST:PORT, not {text}"));
+            // It may have a password, and is not said again.
+            wrong(found, at, NO_URL.to_owned());
         }
         url
     });
@@ -159,12 +164,33 @@ impl Credentials {
     /// # Errors
     /// Why it is of no use, without its path.
     pub fn read(path: &Path) -> Result<Self, String> {
+        let user = geteuid().as_raw();
+        Self::of(path, |owner| owner == 0 || owner == user)
+    }
+
+    /// Whether a file is of use. Root asks for a daemon that may be another user. Waits for the
+    /// file system.
+    ///
+    /// # Errors
+    /// Why it is of no use, without its path.
+    pub fn check(path: &Path) -> Result<(), String> {
+        match geteuid().is_root() {
+            true => Self::of(path, |_| true).map(drop),
+            false => Self::read(path).map(drop),
+        }
+    }
+
+    /// Reads a file of somebody who may own it.
+    fn of(path: &Path, may_own: impl Fn(u32) -> bool) -> Result<Self, String> {
         // Nobody waits for who writes to a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = File::from(open(path, flags, Mode::empty()).map_err(|own| own.to_string())?);
         let about = file.metadata().map_err(|error| error.to_string())?;
         if !about.is_file() {
             return Err("it is no regular file".to_owned());
+        }
+        if !may_own(about.uid()) {
+            return Err(format!("it is user {}'s: chown it to the daemon's user", about.uid()));
         }
         if about.mode() & 0o077 != 0 {
             return Err("others than its owner can use it: chmod 600".to_owned());
@@ -230,6 +256,7 @@ mod tests {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("set");
             Credentials::read(&path).map(|own| own.header().to_owned())
         };
+        let refused = |path: &Path| Credentials::read(path).err().expect("is of no use");
         assert_eq!(write("admin:a:b\n", 0o600).as_deref(), Ok("Basic YWRtaW46YTpi"));
         assert_eq!(write("admin:x", 0o400).as_deref(), Ok("Basic YWRtaW46eA=="));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("set");
@@ -237,8 +264,14 @@ mod tests {
             let why = write(text, 0o600).expect_err(text);
             assert!(why.contains("one line"), "{why}");
         }
+        if geteuid().is_root() {
+            write("admin:x\n", 0o600).expect("root's");
+            std::os::unix::fs::chown(&path, Some(4242), None).expect("root may");
+            assert!(refused(&path).contains("user 4242's"));
+            assert_eq!(Credentials::check(&path), Ok(()));
+            std::os::unix::fs::chown(&path, Some(0), None).expect("root may");
+        }
         assert!(write("admin:x\n", 0o640).expect_err("others").contains("chmod 600"));
-        let refused = |path: &Path| Credentials::read(path).err().expect("is of no use");
         assert!(refused(folder.path()).contains("no regular file"));
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("is there");

@@ -5,17 +5,21 @@
 //!
 //! Invariants
 //! - Whatever a service says, a text has at most [`TEXT`] characters, the name of a subsystem
-//!   [`NQN`] bytes, and none of them is a control character. A property that is not as it should be is one that is not there.
+//!   [`NQN`] bytes, and none of them is a control character. A property that is not as it should be
+//!   is one that is not there.
 //! - A sensor that is read as that of a fan or a supply is told there, and only there.
 
 use redfish::view::{
     Health, Shelf, ShelfBay, ShelfKind, ShelfPart, ShelfPort, ShelfState, ShelfUnit,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most characters of a text.
 const TEXT: usize = 200;
+
+/// The most parts that are missed once they are not there.
+const PARTS: usize = 2000;
 
 /// The most bytes of an NVMe subsystem's name (NVMe Base, "NVMe Qualified Names").
 const NQN: usize = 223;
@@ -188,6 +192,27 @@ impl<'a> Sensors<'a> {
     }
 }
 
+/// Which parts were there, so that they are missed once they are not: supplies, fans and modules by
+/// their names. A sensor may come and go.
+#[derive(Default)]
+pub struct Seen(BTreeSet<(ShelfKind, String)>);
+
+impl Seen {
+    /// Takes what is there now, and says of what is not there any more that it is missed.
+    pub fn miss(&mut self, parts: &mut [ShelfPart]) {
+        for own in parts.iter_mut().filter(|own| own.kind != ShelfKind::Sensor) {
+            let named = (own.kind, own.name.clone());
+            if own.state != ShelfState::Absent {
+                if self.0.len() < PARTS {
+                    self.0.insert(named);
+                }
+            } else if self.0.contains(&named) {
+                own.health = Health::Critical;
+            }
+        }
+    }
+}
+
 /// What the resources of a shelf say.
 pub fn told(answers: &Answers) -> Told {
     let chassis = &answers.chassis;
@@ -229,7 +254,11 @@ pub fn told(answers: &Answers) -> Told {
     let power = chassis.get("PowerState").and_then(Value::as_str);
     let shelf = Shelf {
         serial: text(chassis, "/SerialNumber"),
-        is_on: power.map(|word| word == "On"),
+        is_on: match power {
+            Some("On" | "PoweringOn") => Some(true),
+            Some("Off" | "PoweringOff") => Some(false),
+            _ => None,
+        },
         health: health(chassis),
         bays: answers.drives.iter().map(bay).collect(),
         ports: answers.modules.iter().flat_map(ports).collect(),
@@ -302,8 +331,27 @@ mod tests {
         let fan = &shelf.parts[2];
         assert_eq!(
             (fan.grade(), fan.warning, fan.unit),
-            (Health::Critical, Some(4_000_000), Some(ShelfUnit::Rpm))
+            (Health::Ok, Some(4_000_000), Some(ShelfUnit::Rpm))
         );
+    }
+
+    #[test]
+    fn a_part_is_missed_only_if_it_was_there() {
+        let own = |kind, state: &str| part(kind, &json!({"Name": "1", "Status": {"State": state}}));
+        let mut seen = Seen::default();
+        let mut grades = |state: &str| {
+            let kinds = [ShelfKind::Fan, ShelfKind::Supply, ShelfKind::Module, ShelfKind::Sensor];
+            let mut parts = kinds.map(|kind| own(kind, state));
+            seen.miss(&mut parts);
+            parts.map(|own| own.grade())
+        };
+        let (well, bad) = (Health::Ok, Health::Critical);
+        assert_eq!(grades("Absent"), [well; 4]);
+        assert_eq!(grades("Enabled"), [well; 4]);
+        assert_eq!(grades("Absent"), [bad, bad, bad, well]);
+        assert_eq!(grades("Enabled"), [well; 4]);
+        let told = json!({"Status": {"State": "Absent", "Health": "Warning"}});
+        assert_eq!(part(ShelfKind::Fan, &told).grade(), Health::Warning);
     }
 
     #[test]

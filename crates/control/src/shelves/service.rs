@@ -70,11 +70,10 @@ impl Reader<'_> {
     async fn collection(&mut self, path: &str) -> Result<Value, Failure> {
         if self.expands {
             match self.own.get(&format!("{path}?$expand=.")).await {
-                Err(Failure::Refused { status, .. })
-                    if matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::BAD_REQUEST) =>
-                {
-                    self.expands = false;
-                }
+                Err(Failure::Refused {
+                    status: StatusCode::NOT_IMPLEMENTED | StatusCode::BAD_REQUEST,
+                    ..
+                }) => self.expands = false,
                 answer => return answer,
             }
         }

@@ -404,8 +404,14 @@ fn shelf_part(state: ShelfState, health: Health, value: Option<String>) -> Strin
     value.map_or_else(|| word.to_owned(), |value| format!("{word}, {value}"))
 }
 
-/// What shelves that tell of themselves say of their parts: names, how they are, and what is read.
+/// What shelves that tell of themselves say of themselves and of their parts: names, how they are,
+/// and what is read.
 fn shelf_parts(shelf: &Shelf) -> impl Iterator<Item = (String, Health, String)> {
+    let text = shelf_part(ShelfState::Enabled, shelf.health, None);
+    let own = [
+        ("chassis".to_owned(), shelf.health, text),
+        ("power".to_owned(), shelf.power(), "switched off".to_owned()),
+    ];
     let bays = shelf.bays.iter().map(|own| {
         let text = shelf_part(own.state, own.health, own.serial.clone());
         (format!("drive in slot {}", own.slot), own.grade(), text)
@@ -416,13 +422,18 @@ fn shelf_parts(shelf: &Shelf) -> impl Iterator<Item = (String, Health, String)> 
             (_, Some(false)) => "no link".to_owned(),
             _ => shelf_part(ShelfState::Enabled, own.health, None),
         };
-        (format!("port {}", own.name), own.health, text)
+        let of = match own.module.as_str() {
+            "" => String::new(),
+            // Two modules may have ports of one name.
+            module => format!(" of {module}"),
+        };
+        (format!("port {}{of}", own.name), own.health, text)
     });
     let parts = shelf.parts.iter().map(|own| {
         let text = shelf_part(own.state, own.health, own.value());
         (own.name.clone(), own.grade(), text)
     });
-    bays.chain(ports).chain(parts)
+    own.into_iter().chain(bays).chain(ports).chain(parts)
 }
 
 fn shelves(view: &View, all: &mut Vec<Condition>) {

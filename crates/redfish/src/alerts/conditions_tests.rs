@@ -291,16 +291,18 @@ fn what_is_around_the_drives_is_told() {
     assert_eq!((&found.what[..], found.of), (what, uri::supply("p")));
 }
 
+/// What is wrong with a shelf that says this.
+fn on(shelf: Shelf) -> Condition {
+    only(|view| {
+        let (id, name) = ("left".to_owned(), "Left".to_owned());
+        let own = Enclosure { id, name, shelf: Some(shelf), ..Enclosure::default() };
+        let enclosures = vec![Enclosure::default(), own];
+        view.surroundings = Surroundings { enclosures, ..Surroundings::default() }.into();
+    })
+}
+
 #[test]
 fn shelves_that_tell_of_themselves_are_told() {
-    let on = |shelf: Shelf| {
-        only(|view| {
-            let (id, name) = ("left".to_owned(), "Left".to_owned());
-            let own = Enclosure { id, name, shelf: Some(shelf), ..Enclosure::default() };
-            let enclosures = vec![Enclosure::default(), own];
-            view.surroundings = Surroundings { enclosures, ..Surroundings::default() }.into();
-        })
-    };
     let url = "https://192.0.2.7:443".to_owned();
     let silence = Some(Silence { since: 0, why: "refused".to_owned() });
     let found = on(Shelf { url, silence, ..Shelf::default() });
@@ -318,7 +320,10 @@ fn shelves_that_tell_of_themselves_are_told() {
         warning: None,
         critical: None,
     };
-    let gone = ShelfPart { state: ShelfState::Absent, reading: None, ..fan.clone() };
+    let (state, health) = (ShelfState::Absent, Health::Critical);
+    let gone = ShelfPart { state, health, reading: None, ..fan.clone() };
+    let never = ShelfPart { health: Health::Ok, ..gone.clone() };
+    assert_eq!(never.grade(), Health::Ok);
     for (part, health, text) in
         [(fan, Health::Warning, "warning, 3000 rpm"), (gone, Health::Critical, "absent")]
     {
@@ -343,6 +348,40 @@ fn shelves_that_tell_of_themselves_are_told() {
     };
     let found = on(Shelf { bays: vec![bay(None), bay(Some("S7"))], ..Shelf::default() });
     assert_eq!(found.what, "shelf Left: drive in slot 7: absent, S7");
+}
+
+#[test]
+fn a_shelf_itself_is_told_and_ports_of_one_name() {
+    let health = Health::Critical;
+    let (told, power) = (Some(false), Health::Warning);
+    for (shelf, what, severity) in [
+        (Shelf { is_on: told, ..Shelf::default() }, "power: switched off", power),
+        (Shelf { health, ..Shelf::default() }, "chassis: critical", health),
+    ] {
+        assert_eq!(shelf.worst(), severity);
+        let found = on(shelf);
+        assert_eq!((found.what, found.severity), (format!("shelf Left: {what}"), severity));
+    }
+    let of = |module: &str| ShelfPort {
+        module: module.to_owned(),
+        name: "A1".to_owned(),
+        health: Health::Warning,
+        ..ShelfPort::default()
+    };
+    let ports = vec![of("IO module A"), of("IO module B"), of("IO module B")];
+    let own = Shelf { ports, ..Shelf::default() };
+    let all: Vec<_> = shelf_parts(&own).filter(|own| own.1 != Health::Ok).collect();
+    assert_eq!(all[0].0, "port A1 of IO module A");
+    assert_ne!(all[0].0, all[1].0);
+    let view = View {
+        surroundings: Surroundings {
+            enclosures: vec![Enclosure { shelf: Some(own), ..Enclosure::default() }],
+            ..Surroundings::default()
+        }
+        .into(),
+        ..View::default()
+    };
+    assert_eq!(conditions(&view).len(), 2);
 }
 
 #[test]
