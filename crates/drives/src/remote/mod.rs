@@ -27,7 +27,7 @@ use nvme_host::{
     HostIdentity, NamespaceInfo, PathStatus, Problem, RemoteDrive, Settings, Subsystem, discover,
 };
 use runtime::{Bind, Config, CoreEnv, Handle, NoDrive, Runtime};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -186,21 +186,47 @@ impl Fabric {
     /// # Errors
     /// It can't be made live; then it is taken away again, if it was not there before.
     pub fn connect(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
-        let address = address(place)?;
+        self.connect_by(name, std::slice::from_ref(place))
+    }
+
+    /// Connects a subsystem by paths, some of which may be there already. The caller waits until
+    /// each is live, or could not be made so.
+    ///
+    /// # Errors
+    /// None can be made live; then those are taken away again that were not there before. Where one
+    /// is live the others stay, and are tried again.
+    fn connect_by(&self, name: &Nqn, places: &[Place]) -> Result<(), FabricError> {
         let own = self.connected(name);
-        let (path, is_new) = self.path(&own, address)?;
-        let problem = self.ask(async move |_| {
-            let problem = own.tried(path).await;
-            if is_new && problem.is_some() {
-                own.remove(path);
-                own.gone(path).await;
+        let (mut problem, mut paths) = (None, Vec::new());
+        for place in places {
+            match address(place).and_then(|address| self.path(&own, address)) {
+                Ok((path, is_new)) => paths.push((path, is_new, place.clone())),
+                Err(error) => problem = problem.or(Some(error)),
             }
-            problem
-        })?;
+        }
+        let tried = self.ask(async move |_| {
+            let (mut is_live, mut problems) = (false, Vec::new());
+            for (path, is_new, place) in paths {
+                match own.tried(path).await {
+                    None => is_live = true,
+                    Some(problem) => problems.push((path, is_new, place, problem)),
+                }
+            }
+            if !is_live {
+                for (path, ..) in problems.iter().filter(|(_, is_new, ..)| *is_new) {
+                    own.remove(*path);
+                    own.gone(*path).await;
+                }
+            }
+            let first = problems.into_iter().next().map(|(_, _, place, problem)| (place, problem));
+            (is_live, first)
+        });
         self.forget_unused(name);
-        match problem {
-            Some(problem) => Err(FabricError::Problem { place: place.clone(), problem }),
-            None => Ok(()),
+        let (is_live, first) = tried?;
+        let first = first.map(|(place, problem)| FabricError::Problem { place, problem });
+        match problem.or(first) {
+            Some(error) if !is_live => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -300,28 +326,43 @@ impl Fabric {
         self.subsystems().values().any(|own| !own.subsystem.was_reached())
     }
 
-    /// The subsystems that a name stands for: found at its address where it does not say which.
-    fn meant(&self, name: &Name) -> Result<Vec<Nqn>, FabricError> {
+    /// The subsystems that a name stands for, each with the places where it is to be connected:
+    /// found at its address where it does not say which, with all places that are told there.
+    fn meant(&self, name: &Name) -> Result<BTreeMap<Nqn, Vec<Place>>, FabricError> {
         let (None, Some(place)) = (&name.subsystem, &name.place) else {
-            return Ok(name.subsystem.iter().cloned().collect());
+            let places = name.place.iter().cloned().collect::<Vec<_>>();
+            return Ok(name.subsystem.iter().map(|own| (own.clone(), places.clone())).collect());
         };
-        let found = self.discover(place)?.1.into_iter();
-        let is_one = |found: &Found| found.kind == nvme::log::PlaceKind::Subsystem;
-        let all: BTreeSet<Nqn> = found.filter(is_one).map(|found| found.subsystem).collect();
-        Ok(all.into_iter().collect())
+        let mut all = BTreeMap::<Nqn, Vec<Place>>::new();
+        for found in self.discover(place)?.1 {
+            if found.kind != nvme::log::PlaceKind::Subsystem {
+                continue;
+            }
+            let places = all.entry(found.subsystem).or_default();
+            let at = Place { host: found.address, port: found.service.parse().unwrap_or(0) };
+            // What is told of no address that could be meant is where it was asked.
+            let at = if at.host.is_empty() || at.port == 0 { place.clone() } else { at };
+            if !places.contains(&at) {
+                places.push(at);
+            }
+        }
+        Ok(all)
     }
 
     /// The namespaces that a name stands for, each by its one name; `connect` is what is done with
-    /// each subsystem where the name has an address.
+    /// each subsystem where the name has an address: with all of them, whatever becomes of one.
     fn each(
         &self,
         name: &Name,
-        connect: impl Fn(&Place, &Nqn) -> Result<(), FabricError>,
+        connect: impl Fn(&Nqn, &[Place]) -> Result<(), FabricError>,
     ) -> Result<Vec<PathBuf>, FabricError> {
-        let mut found = Vec::new();
-        for subsystem in self.meant(name)? {
-            if let Some(place) = &name.place {
-                connect(place, &subsystem)?;
+        let (mut found, mut problem) = (Vec::new(), None);
+        for (subsystem, places) in self.meant(name)? {
+            if !places.is_empty()
+                && let Err(error) = connect(&subsystem, &places)
+            {
+                problem = problem.or(Some(error));
+                continue;
             }
             let namespaces = match name.namespace {
                 Some(namespace) => vec![namespace],
@@ -329,28 +370,37 @@ impl Fabric {
             };
             found.extend(namespaces.iter().map(|id| Name::whole(&subsystem, *id)));
         }
-        Ok(found)
+        match problem {
+            Some(error) => Err(error),
+            None => Ok(found),
+        }
     }
 
     /// The namespaces that a name stands for, each by its one name. One that has an address is
-    /// connected by that. The caller waits.
+    /// connected by that; where a discovery service tells of several places, by all of them. The
+    /// caller waits.
     ///
     /// # Errors
-    /// As [`Fabric::connect`] and [`Fabric::discover`].
+    /// As [`Fabric::discover`], or a subsystem is reached nowhere. The others are connected then.
     pub fn find(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        self.each(name, |place, subsystem| self.connect(place, subsystem))
+        self.each(name, |subsystem, places| self.connect_by(subsystem, places))
     }
 
     /// The same, without waiting for subsystems: those that are not connected yet will be, and
     /// their namespaces are known then. The caller waits for a discovery service.
     ///
     /// # Errors
-    /// A place is no address, a subsystem has too many paths, or as [`Fabric::discover`].
+    /// No place of a subsystem is an address, it has too many paths, or as [`Fabric::discover`].
     pub fn want(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        self.each(name, |place, subsystem| {
+        self.each(name, |subsystem, places| {
             // Awaited also while nobody says where the place is.
             let own = self.connected(subsystem);
-            self.path(&own, address(place)?).map(|_| ())
+            let want = |place| self.path(&own, address(place)?).map(|_| ());
+            let outcomes = places.iter().map(want).collect::<Vec<_>>();
+            match outcomes.iter().any(Result::is_ok) {
+                true => Ok(()),
+                false => outcomes.into_iter().collect(),
+            }
         })
     }
 

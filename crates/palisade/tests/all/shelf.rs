@@ -280,6 +280,41 @@ impl Load {
     }
 }
 
+/// Drives are at some ports of a shelf only, and any port tells of all: each is connected where it
+/// is.
+#[test]
+fn all_that_a_port_tells_of_is_connected_where_it_is() {
+    let shelf = Shelf::start(&["--ports", "6", "--drives", "6", "--drive-size", "64M"]);
+    let place = Place::new("all of a shelf", 8);
+    let daemon = Daemon::start(&place, 1);
+    let (address, port) = shelf.port("A1");
+    let all = ["drive", "connect-all", "-a", &address, "-s", &port];
+    let connected = daemon.call(&all);
+    assert_eq!(connected["drives"].as_array().map(Vec::len), Some(12), "{connected}");
+    let told = daemon.call(&["drive", "paths"]);
+    let drives = told["drives"].as_array().expect("a list");
+    assert_eq!(drives.len(), 12);
+    for (at, drive) in drives.iter().enumerate() {
+        let paths = drive["paths"].as_array().expect("a list");
+        let (pair, is_live) = (at / 4, |own: &Value| own["state"] == "live");
+        let ports = ["A", "B"].map(|module| shelf.port(&format!("{module}{}", pair + 1)));
+        let mut found: Vec<_> = paths.iter().map(|own| own["address"].clone()).collect();
+        let mut meant: Vec<Value> =
+            ports.iter().map(|(address, port)| format!("{address}:{port}").into()).collect();
+        found.sort_by_key(Value::to_string);
+        meant.sort_by_key(Value::to_string);
+        assert!(found == meant && paths.iter().all(is_live), "{drive}");
+    }
+    // Again, and while a drive is nowhere to be found any more: what is there stays so.
+    shelf.ctl(&["pull", "port", "A3", "--reset"]);
+    assert_eq!(daemon.call(&all)["drives"].as_array().map(Vec::len), Some(12));
+    let everything = format!("nvme+tcp://{address}:{port}/*/1");
+    daemon.create("tank", "6", &[everything], &[]);
+    assert_eq!(daemon.show("tank")["slots"].as_array().map(Vec::len), Some(6));
+    daemon.stop();
+    shelf.stop();
+}
+
 /// Each port goes by itself, by a reset and in silence; the array loses no drive by that.
 #[test]
 fn an_array_is_on_a_shelf_by_the_port_that_is_left() {
