@@ -29,6 +29,7 @@ use crate::common::blocks::{BLOCK, Blocks, LATER, Stripes, read_but};
 use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place, Served, Starting};
 use crate::common::{MIB, end, program, skip, start, succeeded, tools_are_there, until, wait};
+use core::ops::Range;
 use rustix::process::Signal;
 use std::collections::{BTreeSet, VecDeque};
 use std::os::unix::fs::FileExt;
@@ -58,8 +59,10 @@ const IN_START: u64 = 150;
 /// The same of the first change of a record by a start, and a kill just after it.
 const IN_RECOVERY: u64 = 10;
 /// So many of the newest requests of fio may have been under way, or over for a moment: those that
-/// it has under way at once, and others that came since the oldest of them.
-const FIO_LAST: usize = 64;
+/// it has under way at once, and others that came since the oldest of them. One waits for its page
+/// of the map to be written while the fifteen others have their turn again and again: on a slow
+/// machine four times each was not enough.
+const FIO_LAST: usize = 256;
 /// How long fio may take to begin, and to end.
 const FIO: Duration = Duration::from_secs(20);
 /// What fio was asked for while it was the load, in order.
@@ -354,13 +357,19 @@ impl Round<'_> {
             let (stripes, parities) = self.parity.expect("copies are lost with all drives only");
             let later = self.blocks.may_be_lost(&lost[0], stripes, parities == 1);
             println!("what was over for longest of them was so at most {later} writes before");
-            stripes.explain(&lost[1], self.asked_last().into_iter());
+            let asked = self.asked_last();
+            let since = lost[1].iter().map(|block| {
+                let is_its = |own: &Range<usize>| own.clone().any(|own| stripes.same(own, *block));
+                asked.iter().position(is_its).unwrap_or(FIO_LAST)
+            });
+            println!("fio asked for the oldest of its {} writes ago", since.max().unwrap_or(0));
+            stripes.explain(&lost[1], asked.into_iter().flatten());
         }
         lost
     }
 
-    /// The blocks of fio's newest writes.
-    fn asked_last(&self) -> BTreeSet<usize> {
+    /// The blocks of fio's newest writes, the last first.
+    fn asked_last(&self) -> Vec<Range<usize>> {
         let log = std::fs::read_to_string(self.place.file(FIO_LOG)).expect("fio's log");
         let write = |line: &str| match line.split(' ').collect::<Vec<_>>()[..] {
             [_, _, "write", offset, length] => Some((offset.parse().ok()?, length.parse().ok()?)),
@@ -368,7 +377,7 @@ impl Round<'_> {
         };
         let newest = log.lines().rev().filter_map(write).take(FIO_LAST);
         let blocks = |(offset, length): (usize, usize)| offset / BLOCK..(offset + length) / BLOCK;
-        newest.flat_map(blocks).collect()
+        newest.map(blocks).collect()
     }
 
     /// Writes what is lost anew: nothing is lost any more.

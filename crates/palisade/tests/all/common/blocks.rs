@@ -72,6 +72,11 @@ impl Stripes {
         (block / (self.strip * self.data), block % self.strip)
     }
 
+    /// Whether two blocks are in one column.
+    pub fn same(self, one: usize, other: usize) -> bool {
+        self.column(one) == self.column(other)
+    }
+
     /// Each of the blocks that are lost must be in the column of one that was being written; of a
     /// column one drive that is gone takes no more than one.
     pub fn explain(self, lost: &BTreeSet<usize>, written: impl Iterator<Item = usize>) {
