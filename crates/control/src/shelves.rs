@@ -29,6 +29,7 @@ use crate::snapshot::now;
 use chassis::{Seen, Told};
 use core::convert::Infallible;
 use redfish::view::{self, Silence};
+use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -176,8 +177,12 @@ fn slot(bay: &view::ShelfBay) -> view::EnclosureSlot {
 }
 
 /// Begins a stream of the service's events, if it has any for us.
-async fn listen(service: &Service<'_>, own: &mut Connection) -> Result<Option<Stream>, String> {
-    let Some(path) = service::stream(own).await? else { return Ok(None) };
+async fn listen(
+    service: &Service<'_>,
+    own: &mut Connection,
+    root: &Value,
+) -> Result<Option<Stream>, String> {
+    let Some(path) = service::stream(own, root).await? else { return Ok(None) };
     // One that streams to as many as it can is read all the same.
     let Ok(other) = service.connect().await else { return Ok(None) };
     Ok(other.stream(&path).await.ok())
@@ -214,11 +219,12 @@ impl Follower {
         let (mut stream, mut pause) = (None, self.pace.together);
         loop {
             let mut own = service.connect().await?;
+            let root = service::root(&mut own).await?;
             if stream.is_none() {
                 // Before the reading, so that no change is missed between the two.
-                stream = listen(&service, &mut own).await?;
+                stream = listen(&service, &mut own, &root).await?;
             }
-            let answers = timeout(self.pace.reading, service::ask(&mut own)).await;
+            let answers = timeout(self.pace.reading, service::ask(&mut own, &root)).await;
             let late = || format!("not all is told within {} s", self.pace.reading.as_secs_f64());
             let answers = answers.map_err(|_| late())??;
             drop(own);

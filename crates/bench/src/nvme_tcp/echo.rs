@@ -3,7 +3,7 @@
 //! by one send.
 
 use super::Cpus;
-use super::client::{receive, wait};
+use super::client::{Queue, receive, wait};
 use crate::error::BenchError;
 use nvme::command::{Completion, nvm};
 use nvme::pdu::{self, Digests, Header, Kind, Transfer, flag};
@@ -19,7 +19,7 @@ const SLICES: usize = 64;
 /// A running echo; it ends with its connection.
 pub struct Echo {
     /// Where it listens.
-    pub address: SocketAddr,
+    address: SocketAddr,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -36,6 +36,14 @@ impl Echo {
             let _ = listener.accept().and_then(|(stream, _)| serve(&stream, bytes));
         };
         Ok(Self { address, thread: Some(std::thread::spawn(serve)) })
+    }
+
+    /// Its one connection.
+    pub fn connect(&self) -> Result<Queue, BenchError> {
+        let system = |error| BenchError::System { path: "the echo".into(), error };
+        let stream = TcpStream::connect(self.address).map_err(system)?;
+        stream.set_nodelay(true).map_err(system)?;
+        Ok(Queue::bare(stream))
     }
 }
 

@@ -27,7 +27,6 @@ use crate::stats::{Sample, Spread};
 use client::{Address, Queue, Shape};
 use echo::Echo;
 use rustix::thread::CpuSet;
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,11 +169,15 @@ struct Turn {
 }
 
 impl Turn {
-    /// Operations per second that a core which does both could do.
     fn bound(&self) -> f64 {
-        let (echo, inside) = (self.echo.rate(), self.inside.rate());
-        if echo > 0.0 && inside > 0.0 { 1.0 / (1.0 / echo + 1.0 / inside) } else { 0.0 }
+        bound(&self.echo, &self.inside)
     }
+}
+
+/// Operations per second that a core which does both could do.
+pub(crate) fn bound(echo: &Sample, inside: &Sample) -> f64 {
+    let (echo, inside) = (echo.rate(), inside.rate());
+    if echo > 0.0 && inside > 0.0 { 1.0 / (1.0 / echo + 1.0 / inside) } else { 0.0 }
 }
 
 impl Stand<'_> {
@@ -182,10 +185,7 @@ impl Stand<'_> {
         let (_admin, controller) = self.address.associate()?;
         let (mut queue, _) = self.address.connect(1, controller, 255)?;
         let echo = Echo::start(self.cpus, TARGET_CPU, shape.bytes)?;
-        let system = |error| BenchError::System { path: "the echo".into(), error };
-        let stream = TcpStream::connect(echo.address).map_err(system)?;
-        stream.set_nodelay(true).map_err(system)?;
-        let mut bare = Queue::bare(stream);
+        let mut bare = echo.connect()?;
         let op = if shape.is_write { Op::Write } else { Op::Read };
         let load = Load::new(op, Order::Random, shape.bytes, shape.depth, &self.record);
         let mut turns = Vec::new();

@@ -12,7 +12,7 @@
 
 use super::reach::{Host, name};
 use super::shelf::Shelf;
-use super::{MODEL, RemoteBench, slower};
+use super::{MODEL, RemoteBench, model, slower};
 use crate::error::BenchError;
 use crate::generated::{Ran, Span};
 use crate::load::{Load, Op, Order as Places, Until};
@@ -126,7 +126,7 @@ pub fn measure(
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    let model = pace::by_name(MODEL).ok_or_else(|| BenchError::Usage(MODEL.to_owned()))?;
+    let model = model()?;
     let slower = slower(options.scale, || {
         progress("an array of remote drives: what a read costs");
         Paced::start(options, FASTEST)?.busy(model)

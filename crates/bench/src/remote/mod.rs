@@ -136,6 +136,11 @@ impl RemoteBench {
     }
 }
 
+/// What paced drives are like.
+fn model() -> Result<&'static pace::Model, BenchError> {
+    pace::by_name(MODEL).ok_or_else(|| BenchError::Usage(MODEL.to_owned()))
+}
+
 /// How slow paced drives are: as it is said, or the least slow at which cores are busy for [`BUSY`]
 /// of their time, at most. `busy` says how many times as busy they would have to be at full speed.
 ///

@@ -12,15 +12,14 @@ use super::reach::{Host, name};
 use super::shelf::Shelf;
 use crate::error::BenchError;
 use crate::load::{Load, Op, Order, Until};
-use crate::nvme_tcp::Cpus;
-use crate::nvme_tcp::client::{Queue, Shape};
+use crate::nvme_tcp::client::Shape;
 use crate::nvme_tcp::echo::Echo;
+use crate::nvme_tcp::{Cpus, bound};
 use crate::record::Record;
 use crate::report::{Goal, Report};
 use crate::rig::{Aim, Rig};
 use crate::stats::{Sample, Spread};
 use drives::SharedDrive;
-use std::net::TcpStream;
 use std::sync::Arc;
 use workload::target::TURN;
 
@@ -44,8 +43,7 @@ struct Turn {
 
 impl Turn {
     fn bound(&self) -> f64 {
-        let (echo, inside) = (self.echo.rate(), self.inside.rate());
-        if echo > 0.0 && inside > 0.0 { 1.0 / (1.0 / echo + 1.0 / inside) } else { 0.0 }
+        bound(&self.echo, &self.inside)
     }
 
     fn added(&self) -> f64 {
@@ -125,10 +123,7 @@ fn on_two_cpus(
 impl Stand<'_> {
     fn rounds(&self, depth: usize) -> Result<Vec<Turn>, BenchError> {
         let echo = Echo::start(self.cpus, TARGET_CPU, BYTES)?;
-        let system = |error| BenchError::System { path: "the echo".into(), error };
-        let stream = TcpStream::connect(echo.address).map_err(system)?;
-        stream.set_nodelay(true).map_err(system)?;
-        let mut bare = Queue::bare(stream);
+        let mut bare = echo.connect()?;
         let (span, bytes) = (self.options.span, self.options.drive_bytes);
         let shape = Shape { is_write: false, bytes: BYTES, depth };
         let load = Load::new(Op::Read, Order::Random, BYTES, depth, &self.record);

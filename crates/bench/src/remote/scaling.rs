@@ -11,7 +11,7 @@
 use super::reach::name;
 use super::server::Server;
 use super::shelf::Shelf;
-use super::{MODEL, RemoteBench, slower};
+use super::{MODEL, RemoteBench, model, slower};
 use crate::error::BenchError;
 use crate::report::{Goal, Report};
 use crate::scale::{IDLE, Scale};
@@ -119,7 +119,7 @@ pub fn measure(
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    let model = pace::by_name(MODEL).ok_or_else(|| BenchError::Usage(MODEL.to_owned()))?;
+    let model = model()?;
     let slower = slower(options.scale, || {
         progress("several servers: what a read costs");
         let drives = Drives { model, slower: 1.0, count: DRIVES as u32 };

@@ -115,11 +115,15 @@ impl Reader<'_> {
     }
 }
 
-/// Where the service streams events from, if it does.
-pub async fn stream(own: &mut Connection) -> Result<Option<String>, String> {
-    let root = own.get(ROOT).await.map_err(|why| why.to_string())?;
+/// The root of the service.
+pub async fn root(own: &mut Connection) -> Result<Value, String> {
+    own.get(ROOT).await.map_err(|why| why.to_string())
+}
+
+/// Where the service of this root streams events from, if it does.
+pub async fn stream(own: &mut Connection, root: &Value) -> Result<Option<String>, String> {
     let mut reader = Reader { own, left: MOST, expands: true };
-    let events = reader.follow(&root, "EventService").await?;
+    let events = reader.follow(root, "EventService").await?;
     Ok(path(&events, "/ServerSentEventUri"))
 }
 
@@ -131,12 +135,11 @@ fn shelf(mut all: Vec<Value>) -> Option<Value> {
     (at < all.len()).then(|| all.swap_remove(at))
 }
 
-/// All that a shelf tells of itself.
-pub async fn ask(own: &mut Connection) -> Result<Answers, String> {
-    let root = own.get(ROOT).await.map_err(|why| why.to_string())?;
+/// All that the shelf tells of itself whose service has this root.
+pub async fn ask(own: &mut Connection, root: &Value) -> Result<Answers, String> {
     let mut own = Reader { own, left: MOST, expands: true };
     // Without one of them another would be taken for the shelf.
-    let all = own.children(&root, "Chassis", true).await?;
+    let all = own.children(root, "Chassis", true).await?;
     let chassis = shelf(all).ok_or_else(|| "it has no chassis".to_owned())?;
     let drives = own.children(&chassis, "Drives", false).await?;
     let mut modules = Vec::new();

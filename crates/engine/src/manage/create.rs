@@ -130,10 +130,10 @@ impl<E: Host> Manager<E> {
         let was = managed.may_be_made().await?;
         // Of two servers that make arrays of the same drives one has them from here on.
         managed.claim(&was).await?;
-        erase_drives(managed, async |drive| managed.erase_for_array(drive).await).await?;
+        erase_drives(managed, true).await?;
         if let Err(error) = fill(managed).await {
             // Nothing on these drives is worth a refusal next time.
-            let _ = erase_drives(managed, async |drive| managed.erase_of_array(drive).await).await;
+            let _ = erase_drives(managed, false).await;
             return Err(error);
         }
         Ok(self.run_on_cores(managed).await)
@@ -446,7 +446,7 @@ impl<E: Host> Manager<E> {
     ) -> Result<(), ManageError> {
         let mut drive = self.open(&reference)?;
         managed.may_be_erased(&reference.path, &drive).await?;
-        let erased = managed.erase_of_array(&drive).await;
+        let erased = managed.erase(&drive, false).await;
         if erased.is_err() {
             managed.bar(&drive);
             self.inner.quarantine.hold(&reference.path, drive.retire());
@@ -470,15 +470,13 @@ fn clean((group, dirty): (&mut format::GroupRecord, bool)) {
     group.unclean = dirty && !group.loss_accepted;
 }
 
-/// Leaves no record and no signature on the drives of a new array, each that can be written.
-async fn erase_drives<E: Host>(
-    managed: &Managed<E>,
-    erase: impl AsyncFn(&Watched<E>) -> Result<(), DriveError>,
-) -> Result<(), ManageError> {
+/// Leaves no record and no signature on the drives of a new array, each that can be written; what
+/// says whose they are is kept, or is not ([`Managed::erase`]).
+async fn erase_drives<E: Host>(managed: &Managed<E>, keeps: bool) -> Result<(), ManageError> {
     let drives: Vec<_> = managed.seats.borrow().iter().filter_map(|s| s.drive.clone()).collect();
     let mut outcome = Ok(());
     for (reference, drive) in drives {
-        let erased = erase(&drive).await;
+        let erased = managed.erase(&drive, keeps).await;
         outcome = outcome.and(erased.map_err(|e| ManageError::Drive(reference.path, e)));
     }
     outcome

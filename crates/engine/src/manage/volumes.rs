@@ -196,7 +196,7 @@ impl<E: Host> Managed<E> {
             }
             (None, Some(uuid)) => {
                 self.claim_drive(&reference.path, &drive).await?;
-                self.erase_for_array(&drive).await.map_err(failed)?;
+                self.erase(&drive, true).await.map_err(failed)?;
                 Joins { next: NextSlot::default(), uuid, since: 0 }
             }
             (None, None) => return Err(ManageError::NotAsItWent { path: reference.path, slot }),

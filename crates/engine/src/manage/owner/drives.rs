@@ -44,13 +44,26 @@ impl<E: Host> Managed<E> {
     ) -> Result<(), ManageError> {
         let Some(own) = &self.owner else { return Ok(()) };
         let failed = |error| ManageError::Drive(path.to_owned(), error);
-        let page = read(drive).await.map_err(failed)?.filter(|page| !own.is_own(page));
-        let is_nobodys = page.as_ref().is_some_and(|page| page.owner.is_none());
-        if is_nobodys || own.taken_by.borrow().is_some() {
-            return Err(ManageError::Meanwhile(self.record().name.clone()));
+        let page = read(drive).await.map_err(failed)?;
+        if own.taken_by.borrow().is_some() {
+            return Err(self.meanwhile());
         }
-        self.nobodys(page.into_iter().collect())?;
+        page.map_or(Ok(()), |page| self.is_still_own(own, page))?;
         self.guard_drive(own, drive).await.map_err(failed)
+    }
+
+    /// Refused if a page is not this server's any more.
+    fn is_still_own(&self, own: &Ownership, page: OwnerPage) -> Result<(), ManageError> {
+        match page.owner {
+            _ if own.is_own(&page) => Ok(()),
+            Some(_) => self.nobodys(vec![page]),
+            None => Err(self.meanwhile()),
+        }
+    }
+
+    /// Another server had it in between.
+    fn meanwhile(&self) -> ManageError {
+        ManageError::Meanwhile(self.record().name.clone())
     }
 
     /// Writes the page of a drive anew once a period while it joins, if it is this server's: until
@@ -102,11 +115,8 @@ impl<E: Host> Managed<E> {
         self.nobodys(page.filter(is_anothers).into_iter().collect())?;
         self.own_drive(drive).await.map_err(failed)?;
         self.env().sleep(own.period().max(Nanos::from_millis(period.into()))).await;
-        match read(drive).await.map_err(failed)? {
-            Some(page) if own.is_own(&page) => Ok(()),
-            Some(page) if page.owner.is_some() => self.nobodys(vec![page]),
-            _ => Err(ManageError::Meanwhile(self.record().name.clone())),
-        }
+        let page = read(drive).await.map_err(failed)?.ok_or_else(|| self.meanwhile())?;
+        self.is_still_own(own, page)
     }
 
     /// A drive that is to be put in a slot gets a page, and is changed by this server only.
@@ -139,23 +149,15 @@ impl<E: Host> Managed<E> {
         }
     }
 
-    /// Leaves nothing on a drive that is to be the array's but what says that it is this server's.
-    pub(in crate::manage) async fn erase_for_array(
+    /// Leaves no record and no signature on a drive. What says that a drive of a shared array is
+    /// this server's goes last, or stays, if it `keeps` that: it is to be the array's.
+    pub(in crate::manage) async fn erase(
         &self,
         drive: &Watched<E>,
+        keeps: bool,
     ) -> Result<(), DriveError> {
         match self.owner {
-            Some(_) => store::erase_all_but_page(drive).await,
-            None => store::erase(drive).await,
-        }
-    }
-
-    /// Leaves nothing on a drive that was the array's; what says whose it is goes last.
-    pub(in crate::manage) async fn erase_of_array(
-        &self,
-        drive: &Watched<E>,
-    ) -> Result<(), DriveError> {
-        match self.owner {
+            Some(_) if keeps => store::erase_all_but_page(drive).await,
             Some(_) => store::erase_page_last(drive).await,
             None => store::erase(drive).await,
         }
