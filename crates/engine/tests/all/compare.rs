@@ -197,11 +197,20 @@ fn zeros_that_are_being_made_are_not_there_yet() {
     }
 }
 
+/// When it is asked for that changes take effect in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ordered {
+    Never,
+    Before,
+    /// By the second change, while the first is under way.
+    Between,
+}
+
 /// Two cores change a block, the second while the first is under way: what is there then.
-fn overlapped(level: Level, width: usize, seed: u64, is_ordered: bool) -> u64 {
+fn overlapped(level: Level, width: usize, seed: u64, ordered: Ordered) -> u64 {
     let (rig, volumes) = filled(level, width, seed);
     let at = 7 * u64::from(volumes[0].block_bytes());
-    if is_ordered {
+    if ordered == Ordered::Before {
         let volume = volumes[0].clone();
         rig.world.block_on(CoreId(0), async move { assert_eq!(volume.in_order().await, Ok(())) });
     }
@@ -209,6 +218,9 @@ fn overlapped(level: Level, width: usize, seed: u64, is_ordered: bool) -> u64 {
     for core in [0, 1] {
         let volume = volumes[usize::from(core)].clone();
         running.spawn(&rig, core, async move {
+            if core == 1 && ordered == Ordered::Between {
+                assert_eq!(volume.in_order().await, Ok(()));
+            }
             let value = u64::from(core) + 1;
             assert_eq!(volume.write(at, block(&volume, value), false).await, Ok(()));
         });
@@ -224,12 +236,14 @@ fn overlapped(level: Level, width: usize, seed: u64, is_ordered: bool) -> u64 {
 #[test]
 fn what_is_in_order_is_changed_in_the_order_in_which_it_came() {
     for (level, width) in LEVELS {
-        let found = |is_ordered| -> Vec<u64> {
-            (1..12).map(|seed| overlapped(level, width, seed, is_ordered)).collect()
+        let found = |ordered| -> Vec<u64> {
+            (1..12).map(|seed| overlapped(level, width, seed, ordered)).collect()
         };
-        assert!(found(true).iter().all(|value| *value == 2), "{level:?}");
+        for ordered in [Ordered::Before, Ordered::Between] {
+            assert!(found(ordered).iter().all(|value| *value == 2), "{level:?}, {ordered:?}");
+        }
         let has_order = !matches!(level, Level::Raid0 | Level::Jbod);
-        let without = found(false);
+        let without = found(Ordered::Never);
         assert_eq!(without.iter().all(|value| *value == 2), has_order, "{level:?}: {without:?}");
     }
 }
