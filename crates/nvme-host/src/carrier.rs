@@ -70,7 +70,11 @@ impl<E: Env, D: Dial> Core<E, D> {
                 }
             }
             if news.is_closed {
-                return requests.refuse(DriveError::Gone);
+                requests.refuse(DriveError::Gone);
+            }
+            // What is held ends with the fences.
+            if news.is_closed && known.is_empty() {
+                return;
             }
         }
     }

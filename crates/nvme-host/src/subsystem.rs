@@ -144,6 +144,8 @@ struct State {
     turns: u64,
     serials: u64,
     paths: BTreeMap<u8, PathRecord>,
+    /// By the numbers of paths that are forgotten: their last associations, which are over.
+    forgotten: BTreeMap<u8, u64>,
     namespaces: BTreeMap<u32, Known>,
     /// The serial number that its controllers tell.
     serial: String,
@@ -475,7 +477,11 @@ impl Subsystem {
             is_unfenced.unwrap_or(true).then_some(())
         };
         self.changed.wait_until(is_unfenced).await;
-        self.change(|state| state.paths.remove(&path.number));
+        self.change(|state| {
+            let last = state.paths.remove(&path.number).map(|record| record.fences.over());
+            // Cores may not have seen yet that it is over.
+            last.map(|last| state.forgotten.insert(path.number, last))
+        });
     }
 
     /// Waits until a path did not carry out what it should have a way to: it is to be looked at
@@ -502,10 +508,12 @@ impl Subsystem {
     /// What a core has not seen yet.
     pub(crate) fn news(&self, seen: u64) -> Option<News> {
         let state = self.lock();
+        let known = state.paths.iter().map(|(path, own)| (*path, own.fences.over()));
+        let forgotten = state.forgotten.iter().map(|(path, last)| (*path, *last));
         (state.version > seen).then(|| News {
             version: state.version,
             ways: state.ways.clone(),
-            over: state.paths.iter().map(|(path, own)| (*path, own.fences.over()).into()).collect(),
+            over: known.chain(forgotten).map(Association::from).collect(),
             paths: state.paths.iter().map(|(path, own)| (*path, own.serial).into()).collect(),
             barred: state.guards.barred(),
             is_closed: state.is_closed,

@@ -1,6 +1,9 @@
 //! By which paths namespaces are reached, and what is taken up of what controllers say of them.
 
 use super::*;
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Waker};
 
 const FAIL: Nanos = Nanos(5_000);
 
@@ -101,4 +104,28 @@ fn what_a_namespace_is_does_not_change() {
     // Another that has its number.
     assert_eq!(meet(&mut state, namespace(4096, 2)), Way::Paths(0));
     assert_eq!(meet(&mut state, namespace(4096, 1)), Way::Paths(1));
+}
+
+/// A core that looks when the path is gone already.
+#[test]
+fn cores_learn_that_the_fence_of_a_path_is_over_that_is_forgotten() {
+    let host = HostIdentity { nqn: Nqn::new("nqn.2014-08.org.nvmexpress:a").unwrap(), id: [1; 16] };
+    let subsystem = Subsystem::new(host.nqn.clone(), host, Settings::default());
+    let (path, _) = subsystem.add(SocketAddr::from(([192, 0, 2, 1], 4420))).unwrap();
+    let (association, _) = subsystem.begins(path).unwrap();
+    subsystem.fences(path, association);
+    subsystem.remove(path);
+    let seen = subsystem.news(0).unwrap();
+    assert!(!seen.over.contains(&association));
+    subsystem.fenced(association);
+    let forget = pin!(subsystem.forget(path));
+    assert!(forget.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    let news = subsystem.news(seen.version).unwrap();
+    assert!(news.paths.is_empty() && news.over.contains(&association), "{:?}", news.over);
+    // As long as nobody comes behind it there.
+    let (next, _) = subsystem.add(SocketAddr::from(([192, 0, 2, 2], 4420))).unwrap();
+    assert!(next.number == path.number && next != path);
+    let (behind, _) = subsystem.begins(next).unwrap();
+    let news = subsystem.news(news.version).unwrap();
+    assert!(news.over.contains(&association) && !news.over.contains(&behind));
 }

@@ -46,6 +46,24 @@ fn a_path_may_be_taken_away_while_it_is_connected_anew() {
     }
 }
 
+/// What a controller may still do when its subsystem is closed ends with its fence, and not before.
+#[test]
+fn what_is_held_when_all_is_closed_ends_behind_the_fence() {
+    let host = Host::timed(300, 1);
+    host.connect();
+    host.rig.volume.hold(Some(0));
+    let write = host.write(1, 0, 1);
+    host.rig.world.run_for(Nanos::from_millis(10));
+    let begun = host.rig.world.now();
+    host.subsystem.close();
+    host.rig.world.run_for(FENCE.after(seconds(1)));
+    let (result, at) = write.get().expect("it has ended");
+    assert_eq!(result, Err(DriveError::Gone));
+    assert!(at.since(begun) >= FENCE, "{at:?}");
+    host.rig.volume.hold(None);
+    host.finish();
+}
+
 /// The connection is closed while much of what it is to carry has not been sent.
 #[test]
 fn nothing_is_sent_by_a_connection_that_was_closed() {
