@@ -98,6 +98,12 @@ pub(crate) async fn in_time<E: Env, T>(
     }
 }
 
+/// How long it is until the next multiple of so much time: what is done again and again at such
+/// moments wakes a core once, however many do it.
+pub(crate) fn until_next(span: Nanos, now: Nanos) -> Nanos {
+    Nanos(span.0 - now.0 % span.0)
+}
+
 /// The admin queue of a controller, while somebody has this.
 struct Reached<T: io::Transport> {
     admin: Admin,
@@ -334,12 +340,13 @@ impl<E: Env, D: Dial> Keeper<E, D> {
         Ok((info, found))
     }
 
-    /// Asks again and again whether the controller is there.
+    /// Asks again and again whether the controller is there: at the moments at which all paths
+    /// with this keep-alive timeout do, so that a core is woken once for all of them.
     async fn beat(&self, admin: &Admin) -> Problem {
         let beat = Nanos(self.subsystem.settings.keep_alive.0 / BEATS);
         let most = Nanos(beat.0 * (BEATS - 1));
         loop {
-            self.env.sleep(beat).await;
+            self.env.sleep(until_next(beat, self.env.now())).await;
             let asked = self.env.now();
             match first_of(admin.keep_alive(), self.env.sleep(most)).await {
                 First::One(Ok(())) => self.subsystem.hears(self.path, asked),

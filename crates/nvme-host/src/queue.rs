@@ -19,6 +19,7 @@
 //! - The receiver alone ends slots, and only it gives parts back: when nothing more is received,
 //!   and the sender has ended.
 
+use crate::keeper::until_next;
 use crate::limits::{
     RANGE_BYTES, RECEIVE_BATCH, SILENCE, SILENCE_LOOKS, SLOT_BITS, SLOTS_MOST, TRIES,
 };
@@ -249,7 +250,9 @@ impl<T: Transport> Queue<T> {
     pub async fn end_if_silent<E: Env>(queue: Weak<Self>, env: &E) {
         let (mut seen, mut looks) = (0, 0);
         loop {
-            env.sleep(Nanos(SILENCE.0 / u64::from(SILENCE_LOOKS))).await;
+            // With those of all other queues.
+            let look = Nanos(SILENCE.0 / u64::from(SILENCE_LOOKS));
+            env.sleep(until_next(look, env.now())).await;
             let Some(queue) = queue.upgrade() else { return pending().await };
             let received = queue.received.get();
             let is_quiet = received == seen && queue.under_way() > 0;
