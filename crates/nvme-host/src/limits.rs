@@ -22,8 +22,10 @@ pub const BATCH: usize = 32;
 pub const SLICES: usize = 128;
 /// Slices of a PDU: its header, and data of a request.
 pub const SLICES_OF_PDU: usize = GATHER_MAX + 2;
-/// PDUs that are received before others have their turn.
-pub const RECEIVE_BATCH: usize = 32;
+/// PDUs that are received before others have their turn: few, so that the next commands are on
+/// their way while the rest is received. With as many as are under way, controller and host work by
+/// turns, each waiting for the other.
+pub const RECEIVE_BATCH: usize = 8;
 /// How long a connection may bring nothing while commands are under way: less than an engine gives
 /// a drive, so that another path can be tried. It is looked [`SILENCE_LOOKS`] times meanwhile.
 pub const SILENCE: Nanos = Nanos::from_millis(8_000);
