@@ -481,11 +481,13 @@ async fn find_drives(manager: &Manager, paths: &[String]) -> Result<Done, Error>
 /// Finds, connects or disconnects subsystems.
 async fn fabric(manager: &Manager, change: FabricChange) -> Result<Done, Error> {
     match change {
-        FabricChange::Discover(place) => {
-            Ok(Done::says(&manager.behind(move |fabrics| fabrics.discover(&place)).await?))
+        FabricChange::Discover { place, terms } => {
+            let discover = move |fabrics: &Fabrics| fabrics.discover(&place, &terms);
+            Ok(Done::says(&manager.behind(discover).await?))
         }
-        FabricChange::Connect { place, subsystem } => {
-            let connect = move |fabrics: &Fabrics| fabrics.connect(&place, subsystem.as_deref());
+        FabricChange::Connect { place, subsystem, terms } => {
+            let connect =
+                move |fabrics: &Fabrics| fabrics.connect(&place, subsystem.as_deref(), &terms);
             let connected = manager.behind(connect).await?;
             // What can't be opened is listed as unusable.
             manager.find_drives(&[]).await?;

@@ -20,7 +20,7 @@ use ::nvme::log::{self, Access, PlaceKind};
 use ::nvme::nqn::Nqn;
 use core::fmt::Display;
 use drives::remote::host::{HostIdentity, NamespaceInfo, PathState, PathStatus};
-use drives::remote::{Fabric, FabricError, Name, Place, SubsystemStatus, is_remote};
+use drives::remote::{Fabric, FabricError, Name, Place, SubsystemStatus, Wishes, is_remote};
 use drives::{OpenError, SharedDrive};
 use redfish::change;
 use redfish::messages as say;
@@ -143,7 +143,7 @@ impl Fabrics {
     pub fn resolve(&self, path: &Path) -> Result<Vec<PathBuf>, Error> {
         let Some(name) = Name::of(path) else { return Ok(vec![path.to_owned()]) };
         let name = name.map_err(|why| Error::new(&say::BAD_DRIVE_NAME, &[&why]))?;
-        self.fabric()?.find(&name).map_err(|error| told(&error))
+        self.fabric()?.find(&name, &Wishes::default()).map_err(|error| told(&error))
     }
 
     /// The same of what the configuration names, without waiting where the name is whole: what is
@@ -212,8 +212,12 @@ impl Fabrics {
     ///
     /// # Errors
     /// It does not tell.
-    pub fn discover(&self, place: &change::Place) -> Result<Discovered, Error> {
-        let told = self.fabric()?.discover(&of(place)?);
+    pub fn discover(
+        &self,
+        place: &change::Place,
+        terms: &change::Terms,
+    ) -> Result<Discovered, Error> {
+        let told = self.fabric()?.discover(&of(place)?, &wishes(terms, self.cores)?);
         let (generation, found) = told.map_err(|error| self::told(&error))?;
         let entry = |own: log::Place| DiscoveredEntry {
             subsystem_type: match own.kind {
@@ -238,10 +242,12 @@ impl Fabrics {
         &self,
         place: &change::Place,
         subsystem: Option<&str>,
+        terms: &change::Terms,
     ) -> Result<Connected, Error> {
+        let wishes = wishes(terms, self.cores)?;
         let subsystem = subsystem.map(address::nqn).transpose()?;
         let name = Name { place: Some(of(place)?), subsystem, namespace: None };
-        let found = self.fabric()?.find(&name).map_err(|error| told(&error))?;
+        let found = self.fabric()?.find(&name, &wishes).map_err(|error| told(&error))?;
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         Ok(Connected { drives: found.iter().map(text).collect() })
     }
@@ -283,7 +289,10 @@ impl Fabrics {
                 let fabric = self.running();
                 let not_connected = || FabricError::NotConnected(subsystem.clone()).to_string();
                 let fabric = fabric.ok_or_else(|| remote(not_connected()))?;
-                fabric.open(&subsystem, id).map_err(|error| remote(error.to_string()))
+                fabric.open(&subsystem, id).map_err(|error| match error {
+                    FabricError::Cloned { path, other } => OpenError::Cloned { path, other },
+                    other => remote(other.to_string()),
+                })
             }
             Some(Err(why)) => Err(remote(why.to_string())),
             _ => Err(OpenError::NotADrive { path: path.to_owned() }),
@@ -370,6 +379,45 @@ fn of(place: &change::Place) -> Result<Place, Error> {
     place.map_err(|why| Error::new(&say::BAD_DRIVE_NAME, &[&why]))
 }
 
+/// What is wanted otherwise than the configuration has it, with so many data cores.
+fn wishes(terms: &change::Terms, cores: u16) -> Result<Wishes, Error> {
+    let least = 1 + cores;
+    if let Some(given) = terms.io_queues.filter(|given| *given < least) {
+        return Err(Error::new(&say::FEW_IO_QUEUES, &[&given, &least]));
+    }
+    let time = |seconds: Option<u16>| Some(Nanos::from_millis(1_000 * u64::from(seconds?)));
+    Ok(Wishes {
+        host: host_of(terms)?,
+        entries: terms.queue_size,
+        header_digest: terms.header_digest,
+        data_digest: terms.data_digest,
+        keep_alive: time(terms.keep_alive),
+        reconnect_delay: time(terms.reconnect_delay),
+        fast_io_fail: time(terms.fast_io_fail),
+        controller_loss: time(terms.controller_loss),
+    })
+}
+
+/// Who the host is to be, if that is said. A name that has a UUID has that as its identifier, too
+/// (Base, section 4.7).
+fn host_of(terms: &change::Terms) -> Result<Option<HostIdentity>, Error> {
+    const BY_UUID: &str = "nqn.2014-08.org.nvmexpress:uuid:";
+    let bad = |problem: String| Error::new(&say::BAD_HOST, &[&problem]);
+    let Some(text) = &terms.host_nqn else {
+        return match terms.host_id {
+            Some(_) => Err(bad("a hostid needs a hostnqn".to_owned())),
+            None => Ok(None),
+        };
+    };
+    let nqn = Nqn::new(text).map_err(|why| bad(format!("hostnqn: {text}: {why}")))?;
+    let own = text.strip_prefix(BY_UUID);
+    let Some(id) = terms.host_id.as_deref().or(own) else {
+        return Err(bad(format!("{text} needs a hostid: it has no UUID of its own")));
+    };
+    let id: Uuid = id.parse().map_err(|_| bad(format!("hostid must be a UUID, not {id}")))?;
+    Ok(Some(HostIdentity { nqn, id: id.0 }))
+}
+
 /// There is no fabric.
 fn not_started(why: &dyn Display) -> Error {
     Error::new(&say::FABRIC_NOT_STARTED, &[why])
@@ -384,6 +432,7 @@ pub fn silent(limit: Duration) -> Error {
 pub fn told(error: &FabricError) -> Error {
     match error {
         FabricError::InUse(_) => Error::new(&say::SUBSYSTEM_IN_USE, &[error]),
+        FabricError::Otherwise(..) => Error::new(&say::SUBSYSTEM_OTHERWISE, &[error]),
         FabricError::NotConnected(_) | FabricError::NoPath(..) => {
             Error::new(&say::SUBSYSTEM_NOT_CONNECTED, &[error])
         }
@@ -402,6 +451,7 @@ mod tests {
         is(not_started(&std::io::Error::other("no more threads")), &say::FABRIC_NOT_STARTED);
         is(silent(Duration::from_secs(10)), &say::FABRIC_SILENT);
         is(told(&FabricError::InUse(nqn())), &say::SUBSYSTEM_IN_USE);
+        is(told(&FabricError::Otherwise(nqn(), "hostid")), &say::SUBSYSTEM_OTHERWISE);
         is(told(&FabricError::NotConnected(nqn())), &say::SUBSYSTEM_NOT_CONNECTED);
         is(told(&FabricError::TooMany(nqn())), &say::SUBSYSTEM_NOT_REACHED);
     }

@@ -154,6 +154,9 @@ pub fn not_opened(error: &OpenError) -> Error {
         OpenError::Remote { path, why } => {
             Error::new(&say::REMOTE_NOT_OPENED, &[&path.display(), why])
         }
+        OpenError::Cloned { path, other } => {
+            Error::new(&say::REMOTE_CLONED, &[&path.display(), &other.display()])
+        }
         OpenError::Empty { path } => Error::new(&say::DRIVE_EMPTY, &[&path.display()]),
     }
 }

@@ -80,6 +80,14 @@ pub enum OpenError {
         /// What is wrong.
         why: String,
     },
+    /// A remote drive with the identity of another.
+    #[error("{path} has the same identity as {other}: one is a clone of the other")]
+    Cloned {
+        /// What was opened.
+        path: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
     /// Smaller than one block.
     #[error("{path} is too small for a drive")]
     Empty {

@@ -5,7 +5,7 @@ mod support;
 
 use io::{Buf, Controller, Drive as _, DriveError, Env as _, Pool};
 use palisade_drives::remote::host::{PathState, Problem};
-use palisade_drives::remote::{FabricError, Name, Place};
+use palisade_drives::remote::{FabricError, Name, Place, Wishes};
 use palisade_drives::{Env, SharedDrive};
 use std::net::TcpListener;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn a_namespace_is_a_drive_for_callers_that_wait() {
     assert_eq!(read_at(drive, BYTES as u64), Err(DriveError::Bounds));
     // The same drive again, and no other.
     let name: Name = format!("nvme+tcp://{}/*/*", own.shelf.place).parse().unwrap();
-    let found = own.fabric.find(&name).unwrap();
+    let found = own.fabric.find(&name, &Wishes::default()).unwrap();
     assert_eq!(found, [drive.path()]);
     let again = own.fabric.open(&nqn(SUBSYSTEM), 1).unwrap();
     assert!(!again.is_last() && again.path() == drive.path());
@@ -54,7 +54,7 @@ fn a_namespace_is_a_drive_for_callers_that_wait() {
 #[test]
 fn what_is_where_is_told() {
     let (shelf, fabric) = (Shelf::start(BYTES, 4096), fabric(2, false));
-    let (generation, places) = fabric.discover(&shelf.place).unwrap();
+    let (generation, places) = fabric.discover(&shelf.place, &Wishes::default()).unwrap();
     assert!(generation > 0);
     let subsystems: Vec<_> = places.iter().map(|own| own.subsystem.to_string()).collect();
     assert!(subsystems.contains(&SUBSYSTEM.to_owned()), "{subsystems:?}");

@@ -154,9 +154,10 @@ pub async fn discover<E: Env, D: Dial>(
     dial: &D,
     address: SocketAddr,
     host: &HostIdentity,
+    digests: Digests,
 ) -> Result<(u64, Vec<Place>), Problem> {
     let name = Nqn::new(DISCOVERY).expect("a name that is possible");
-    let how = begin_admin(&name, host, Digests::default(), Nanos(0));
+    let how = begin_admin(&name, host, digests, Nanos(0));
     let reached = reach((env, dial), address, &how, || ()).await?;
     let told = in_time(env, LOOK, async {
         reached.admin.enable(env).await?;

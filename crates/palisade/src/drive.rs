@@ -70,6 +70,8 @@ pub enum Command {
         service: fabric::Service,
         #[command(flatten)]
         output: Output,
+        #[command(flatten)]
+        host: fabric::Host,
     },
     /// Connect a subsystem by a path (NVMe over TCP); its namespaces are drives then
     Connect {
@@ -77,6 +79,8 @@ pub enum Command {
         path: fabric::Path,
         #[command(flatten)]
         how: How,
+        #[command(flatten)]
+        terms: fabric::Terms,
     },
     /// Connect all subsystems that a discovery service tells of
     ConnectAll {
@@ -84,6 +88,8 @@ pub enum Command {
         service: fabric::Service,
         #[command(flatten)]
         how: How,
+        #[command(flatten)]
+        terms: fabric::Terms,
     },
     /// Disconnect a subsystem, or take one path to it away
     Disconnect {
@@ -145,9 +151,13 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Show { drive, output } => show::run(drive, *output, client).await,
         Command::Locate { drive, switch, how } => locate(drive, *switch, *how, client).await,
         Command::Power { drive, state, how } => power::run(drive, *state, *how, client).await,
-        Command::Discover { service, output } => fabric::discover(service, *output, client).await,
-        Command::Connect { path, how } => fabric::connect(path, *how, client).await,
-        Command::ConnectAll { service, how } => fabric::connect_all(service, *how, client).await,
+        Command::Discover { service, host, output } => {
+            fabric::discover((service, host), *output, client).await
+        }
+        Command::Connect { path, terms, how } => fabric::connect((path, terms), *how, client).await,
+        Command::ConnectAll { service, terms, how } => {
+            fabric::connect_all((service, terms), *how, client).await
+        }
         Command::Disconnect { gone, how } => fabric::disconnect(gone, *how, client).await,
         Command::Paths { drive, output } => fabric::paths(drive.as_deref(), *output, client).await,
         Command::Inspect { path, output } => inspect(&here(path, client).await?, *output),

@@ -14,7 +14,7 @@ mod certificate;
 mod create;
 mod drive;
 mod events;
-mod fabric;
+pub mod fabric;
 mod links;
 mod node;
 mod tree;
@@ -23,7 +23,7 @@ mod words;
 pub use access::{AccessChange, AccountChange, NewAccount};
 pub use alerts::{AlertsChange, MailChange};
 pub use events::{EventsChange, NewSubscription, SubscriptionChange};
-pub use fabric::{DISCOVERY_PORT, FabricChange, PORT, Place};
+pub use fabric::{DISCOVERY_PORT, FabricChange, PORT, Place, Terms};
 
 use crate::error::Refusal;
 use crate::messages;

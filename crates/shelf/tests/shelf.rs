@@ -2,7 +2,7 @@
 
 use drives::SharedDrive;
 use drives::remote::host::{HostIdentity, PathState, Settings};
-use drives::remote::{Fabric, Place};
+use drives::remote::{Fabric, Place, Wishes};
 use io::{Buf, DriveError, Pool};
 use nvme::nqn::Nqn;
 use palisade_shelf::plan::Balance;
@@ -83,7 +83,7 @@ fn states(fabric: &Fabric) -> Vec<PathState> {
 #[test]
 fn what_a_shelf_has_is_discovered_at_each_port_and_is_the_same_by_each() {
     let (shelf, fabric) = (Shelf::start(&Plan::small(6, 24)).expect("it starts"), fabric());
-    let (_, places) = fabric.discover(&place(&shelf, "A1")).expect("told");
+    let (_, places) = fabric.discover(&place(&shelf, "A1"), &Wishes::default()).expect("told");
     // Drives 1 to 8 at A1 and B1, and so on.
     assert_eq!(places.len(), 48);
     let own = Plan::small(6, 24).subsystem(8);
@@ -160,7 +160,7 @@ fn a_drive_that_goes_comes_back_with_what_it_had() {
         pull(&shelf, "drive", "1", how);
         wait_for("the loss", || states(&fabric)[0] != PathState::Live);
         assert_eq!(read(&drives[1]), Ok(2), "another's");
-        let (_, places) = fabric.discover(&place(&shelf, "A1")).expect("told");
+        let (_, places) = fabric.discover(&place(&shelf, "A1"), &Wishes::default()).expect("told");
         assert_eq!(places.iter().any(|own| own.subsystem == names[0]), how == Pull::Silent);
         restore(&shelf, "drive", "1");
         wait_for("the return", || states(&fabric)[0] == PathState::Live);
@@ -218,7 +218,7 @@ fn a_host_has_what_zones_grant() {
     let (shelf, fabric) = (Shelf::start(&plan).expect("it starts"), fabric());
     let names = [0, 1, 2].map(|drive| plan.subsystem(drive));
     let found = || -> Vec<(String, String)> {
-        let (_, places) = fabric.discover(&place(&shelf, "A1")).expect("told");
+        let (_, places) = fabric.discover(&place(&shelf, "A1"), &Wishes::default()).expect("told");
         places.into_iter().map(|own| (own.subsystem.to_string(), own.service)).collect()
     };
     assert_eq!(found().len(), 6);

@@ -5,7 +5,7 @@ use crate::error::BenchError;
 use crate::rig::{Aim, Rig, references};
 use drives::SharedDrive;
 use drives::remote::host::{HostIdentity, PathState, Settings};
-use drives::remote::{Fabric, Name, Place};
+use drives::remote::{Fabric, Name, Place, Wishes};
 use engine::manage::command::{ArrayStatus, Identity, NewArray, Request};
 use layout::Level;
 use nvme::log::PlaceKind;
@@ -56,15 +56,16 @@ impl Host {
         places: &[Place],
         namespaces: &[u32],
     ) -> Result<Vec<SharedDrive>, BenchError> {
-        let mut names: BTreeSet<PathBuf> = BTreeSet::new();
+        let (mut names, usual): (BTreeSet<PathBuf>, _) = (BTreeSet::new(), Wishes::default());
         for place in places {
             // What it tells of other ports is not there.
             let at = (&place.host, place.port.to_string());
-            let found = self.fabric.discover(place)?.1.into_iter();
+            let found = self.fabric.discover(place, &usual)?.1.into_iter();
             let here = found.filter(|own| (&own.address, &own.service) == (at.0, &at.1));
             for own in here.filter(|own| own.kind == PlaceKind::Subsystem) {
                 let (place, subsystem) = (Some(place.clone()), Some(own.subsystem));
-                names.extend(self.fabric.find(&Name { place, subsystem, namespace: None })?);
+                names
+                    .extend(self.fabric.find(&Name { place, subsystem, namespace: None }, &usual)?);
             }
         }
         let mut drives = Vec::new();

@@ -5,15 +5,10 @@
 use super::spans::{Found, Value, kind, table, text, within, wrong};
 use ::nvme::nqn::Nqn;
 use drives::remote::host::Settings;
+use redfish::change::fabric;
 use toml::de::DeValue;
 use units::{Nanos, Uuid};
 
-/// The least and the most seconds of times, and entries of a queue.
-const KEEP_ALIVE: (u16, u16) = (1, 300);
-const DELAY: (u16, u16) = (1, 300);
-const FAIL: (u16, u16) = (1, 3_600);
-const LOSS: (u16, u16) = (1, u16::MAX);
-const ENTRIES: (u16, u16) = (16, 1024);
 /// The least and the most milliseconds between two heartbeats.
 const HEARTBEAT: (u16, u16) = (100, 60_000);
 
@@ -56,12 +51,13 @@ pub(super) fn read(value: &Value<'_>, cores: u16, found: &mut Found) -> Fabrics 
             }
         };
         match name {
-            "keep_alive_tmo" => time(KEEP_ALIVE, &mut own.settings.keep_alive),
-            "reconnect_delay" => time(DELAY, &mut own.settings.reconnect_delay),
-            "fast_io_fail_tmo" => time(FAIL, &mut own.settings.fast_io_fail),
-            "ctrl_loss_tmo" => time(LOSS, &mut own.settings.controller_loss),
+            "keep_alive_tmo" => time(fabric::KEEP_ALIVE, &mut own.settings.keep_alive),
+            "reconnect_delay" => time(fabric::RECONNECT_DELAY, &mut own.settings.reconnect_delay),
+            "fast_io_fail_tmo" => time(fabric::FAST_IO_FAIL, &mut own.settings.fast_io_fail),
+            "ctrl_loss_tmo" => time(fabric::CONTROLLER_LOSS, &mut own.settings.controller_loss),
             "queue_size" => {
-                own.settings.entries = within(name, value, ENTRIES, found).unwrap_or(ENTRIES.0);
+                own.settings.entries =
+                    within(name, value, fabric::QUEUE_SIZE, found).unwrap_or(fabric::QUEUE_SIZE.0);
             }
             "nr_io_queues" => {
                 // One for each core, and one for what waits.

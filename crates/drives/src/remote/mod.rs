@@ -14,6 +14,7 @@
 mod core;
 mod line;
 mod name;
+mod wishes;
 
 use crate::counts::Counts;
 use crate::shared::SharedDrive;
@@ -23,6 +24,7 @@ use io::{Buf, BufMut, Drive, DriveError, DriveInfo, Env, Pool, Priority};
 use nvme::drive::Identifiers;
 use nvme::log::Place as Found;
 use nvme::nqn::Nqn;
+use nvme::pdu::Digests;
 use nvme_host::{
     HostIdentity, NamespaceInfo, PathStatus, Problem, RemoteDrive, Settings, Subsystem, discover,
 };
@@ -37,6 +39,7 @@ use units::{CoreId, Nanos, Uuid};
 
 pub use name::{BadName, Name, Place};
 pub use nvme_host as host;
+pub use wishes::Wishes;
 
 /// Why something is not found, connected or disconnected.
 #[derive(Debug, Error)]
@@ -66,6 +69,9 @@ pub enum FabricError {
     /// Drives would lose their last path.
     #[error("{0} is in use, and would lose its last path")]
     InUse(Nqn),
+    /// It has something otherwise than wanted: what, by nvme-cli's name.
+    #[error("{0} is connected with another {1}")]
+    Otherwise(Nqn, &'static str),
     /// More than there can be.
     #[error("{0} has as many paths as a subsystem can have")]
     TooMany(Nqn),
@@ -73,8 +79,13 @@ pub enum FabricError {
     #[error("{0} has no namespace {1} that can be a drive")]
     NoNamespace(Nqn, u32),
     /// Another has the same identity.
-    #[error("{0} has the same identity as {1}: one is a clone of the other")]
-    Cloned(String, String),
+    #[error("{path} has the same identity as {other}: one is a clone of the other")]
+    Cloned {
+        /// The one that was to be opened.
+        path: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
     /// The fabric has ended.
     #[error("the fabric has ended")]
     Ended,
@@ -166,16 +177,22 @@ impl Fabric {
         ask(&self.0.handle, what)
     }
 
-    /// Asks a discovery service: its generation, and where subsystems are. The caller waits.
+    /// Asks a discovery service: its generation, and where subsystems are. Digests are used where
+    /// they are wished for. The caller waits.
     ///
     /// # Errors
     /// It is not reached, or does not tell.
-    pub fn discover(&self, place: &Place) -> Result<(u64, Vec<Found>), FabricError> {
-        let (address, host) = (address(place)?, self.0.host.clone());
-        let keep_alive = self.0.settings.keep_alive;
+    pub fn discover(
+        &self,
+        place: &Place,
+        wishes: &Wishes,
+    ) -> Result<(u64, Vec<Found>), FabricError> {
+        let address = address(place)?;
+        let usual = Settings { digests: Digests::default(), ..self.0.settings };
+        let (host, settings) = wishes.over(&self.0.host, &usual);
         let told = self.ask(async move |env: OwnEnv| {
-            let dial = self::core::dial(&env, keep_alive);
-            discover(&env, &dial, address, &host).await
+            let dial = self::core::dial(&env, settings.keep_alive);
+            discover(&env, &dial, address, &host, settings.digests).await
         })?;
         told.map_err(|problem| FabricError::Problem { place: place.clone(), problem })
     }
@@ -186,7 +203,7 @@ impl Fabric {
     /// # Errors
     /// It can't be made live; then it is taken away again, if it was not there before.
     pub fn connect(&self, place: &Place, name: &Nqn) -> Result<(), FabricError> {
-        self.connect_by(name, std::slice::from_ref(place))
+        self.connect_by(name, std::slice::from_ref(place), &Wishes::default())
     }
 
     /// Connects a subsystem by paths, some of which may be there already. The caller waits until
@@ -195,8 +212,8 @@ impl Fabric {
     /// # Errors
     /// None can be made live; then those are taken away again that were not there before. Where one
     /// is live the others stay, and are tried again.
-    fn connect_by(&self, name: &Nqn, places: &[Place]) -> Result<(), FabricError> {
-        let own = self.connected(name);
+    fn connect_by(&self, name: &Nqn, places: &[Place], wishes: &Wishes) -> Result<(), FabricError> {
+        let own = self.connected(name, wishes)?;
         let (mut problem, mut paths) = (None, Vec::new());
         for place in places {
             match address(place).and_then(|address| self.path(&own, address)) {
@@ -282,10 +299,14 @@ impl Fabric {
     }
 
     /// The subsystem of that name, made if there is none.
-    fn connected(&self, name: &Nqn) -> Arc<Subsystem> {
+    ///
+    /// # Errors
+    /// It is there, and otherwise than wished.
+    fn connected(&self, name: &Nqn, wishes: &Wishes) -> Result<Arc<Subsystem>, FabricError> {
         let mut all = self.subsystems();
         let own = all.entry(name.to_string()).or_insert_with(|| {
-            let subsystem = Subsystem::new(name.clone(), self.0.host.clone(), self.0.settings);
+            let (host, settings) = wishes.over(&self.0.host, &self.0.settings);
+            let subsystem = Subsystem::new(name.clone(), host, settings);
             let own = subsystem.clone();
             let look_after = Box::new(move |env: &OwnEnv| {
                 self::core::look_after(env, &own);
@@ -293,7 +314,10 @@ impl Fabric {
             self.0.handle.run_on(CoreId(0), look_after);
             Connected { subsystem, drives: Vec::new() }
         });
-        own.subsystem.clone()
+        match wishes.unmet(&own.subsystem) {
+            Some(what) => Err(FabricError::Otherwise(name.clone(), what)),
+            None => Ok(own.subsystem.clone()),
+        }
     }
 
     /// Closes a subsystem that has no path and no drive.
@@ -328,13 +352,19 @@ impl Fabric {
 
     /// The subsystems that a name stands for, each with the places where it is to be connected:
     /// found at its address where it does not say which, with all places that are told there.
-    fn meant(&self, name: &Name) -> Result<BTreeMap<Nqn, Vec<Place>>, FabricError> {
+    fn meant(
+        &self,
+        name: &Name,
+        wishes: &Wishes,
+    ) -> Result<BTreeMap<Nqn, Vec<Place>>, FabricError> {
         let (None, Some(place)) = (&name.subsystem, &name.place) else {
             let places = name.place.iter().cloned().collect::<Vec<_>>();
             return Ok(name.subsystem.iter().map(|own| (own.clone(), places.clone())).collect());
         };
         let mut all = BTreeMap::<Nqn, Vec<Place>>::new();
-        for found in self.discover(place)?.1 {
+        // Digests are for what is found there.
+        let as_host = Wishes { host: wishes.host.clone(), ..Wishes::default() };
+        for found in self.discover(place, &as_host)?.1 {
             if found.kind != nvme::log::PlaceKind::Subsystem {
                 continue;
             }
@@ -353,11 +383,11 @@ impl Fabric {
     /// each subsystem where the name has an address: with all of them, whatever becomes of one.
     fn each(
         &self,
-        name: &Name,
+        (name, wishes): (&Name, &Wishes),
         connect: impl Fn(&Nqn, &[Place]) -> Result<(), FabricError>,
     ) -> Result<Vec<PathBuf>, FabricError> {
         let (mut found, mut problem) = (Vec::new(), None);
-        for (subsystem, places) in self.meant(name)? {
+        for (subsystem, places) in self.meant(name, wishes)? {
             if !places.is_empty()
                 && let Err(error) = connect(&subsystem, &places)
             {
@@ -366,7 +396,10 @@ impl Fabric {
             }
             let namespaces = match name.namespace {
                 Some(namespace) => vec![namespace],
-                None => self.connected(&subsystem).namespaces().into_keys().collect(),
+                None => {
+                    let own = self.connected(&subsystem, &Wishes::default())?;
+                    own.namespaces().into_keys().collect()
+                }
             };
             found.extend(namespaces.iter().map(|id| Name::whole(&subsystem, *id)));
         }
@@ -381,9 +414,12 @@ impl Fabric {
     /// caller waits.
     ///
     /// # Errors
-    /// As [`Fabric::discover`], or a subsystem is reached nowhere. The others are connected then.
-    pub fn find(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        self.each(name, |subsystem, places| self.connect_by(subsystem, places))
+    /// As [`Fabric::discover`], or a subsystem is reached nowhere, or connected otherwise than
+    /// wished. The others are connected then.
+    pub fn find(&self, name: &Name, wishes: &Wishes) -> Result<Vec<PathBuf>, FabricError> {
+        let connect =
+            |subsystem: &Nqn, places: &[Place]| self.connect_by(subsystem, places, wishes);
+        self.each((name, wishes), connect)
     }
 
     /// The same, without waiting for subsystems: those that are not connected yet will be, and
@@ -392,9 +428,10 @@ impl Fabric {
     /// # Errors
     /// No place of a subsystem is an address, it has too many paths, or as [`Fabric::discover`].
     pub fn want(&self, name: &Name) -> Result<Vec<PathBuf>, FabricError> {
-        self.each(name, |subsystem, places| {
+        let usual = Wishes::default();
+        self.each((name, &usual), |subsystem, places| {
             // Awaited also while nobody says where the place is.
-            let own = self.connected(subsystem);
+            let own = self.connected(subsystem, &usual)?;
             let want = |place| self.path(&own, address(place)?).map(|_| ());
             let outcomes = places.iter().map(want).collect::<Vec<_>>();
             match outcomes.iter().any(Result::is_ok) {
@@ -432,8 +469,8 @@ impl Fabric {
             for (id, known) in own.subsystem.namespaces() {
                 let is_other = *other != name.to_string() || id != namespace;
                 if is_other && is_same(&known.known, &is.known) {
-                    let other = format!("nvme://{other}/{id}");
-                    return Err(FabricError::Cloned(path.display().to_string(), other));
+                    let other = Name::whole(&own.subsystem.name, id);
+                    return Err(FabricError::Cloned { path, other });
                 }
             }
         }

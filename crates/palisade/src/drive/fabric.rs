@@ -10,7 +10,7 @@ use control::fabrics::Fabrics;
 use control::failure;
 use drives::SharedDrive;
 use drives::remote::{Name, Place};
-use redfish::change::{DISCOVERY_PORT, PORT};
+use redfish::change::{DISCOVERY_PORT, PORT, fabric};
 use redfish::messages;
 use redfish::service::uri;
 use redfish::told;
@@ -30,6 +30,99 @@ pub struct Service {
     #[arg(short = 's', long, value_name = "PORT", default_value_t = DISCOVERY_PORT,
         value_parser = clap::value_parser!(u16).range(1..))]
     trsvcid: u16,
+}
+
+/// Who this host is there, and digests.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Instead of [fabrics] in the configuration")]
+pub struct Host {
+    /// NQN of this host
+    #[arg(short = 'q', long, value_name = "NQN")]
+    hostnqn: Option<String>,
+    /// Identifier of this host, a UUID; without it the one in its NQN
+    #[arg(short = 'I', long, value_name = "UUID", requires = "hostnqn")]
+    hostid: Option<String>,
+    /// Protect headers by CRC-32C
+    #[arg(short = 'g', long, value_name = "on|off", num_args = 0..=1, require_equals = true,
+        default_missing_value = "on")]
+    hdr_digest: Option<OnOff>,
+    /// Protect data by CRC-32C
+    #[arg(short = 'G', long, value_name = "on|off", num_args = 0..=1, require_equals = true,
+        default_missing_value = "on")]
+    data_digest: Option<OnOff>,
+}
+
+/// A yes or no, in the words of the configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum OnOff {
+    On,
+    Off,
+}
+
+/// How a subsystem is connected, by nvme-cli's names.
+#[derive(Debug, clap::Args)]
+pub struct Terms {
+    #[command(flatten)]
+    host: Host,
+    /// I/O queues of a path: at least one for each data core, and one
+    #[arg(short = 'i', long, value_name = "COUNT", value_parser = range(fabric::IO_QUEUES))]
+    nr_io_queues: Option<u16>,
+    /// Entries of an I/O queue
+    #[arg(short = 'Q', long, value_name = "COUNT", value_parser = range(fabric::QUEUE_SIZE))]
+    queue_size: Option<u16>,
+    /// Keep-alive timeout
+    #[arg(short = 'k', long, value_name = "SECONDS", value_parser = range(fabric::KEEP_ALIVE))]
+    keep_alive_tmo: Option<u16>,
+    /// From a try to connect to the next
+    #[arg(short = 'c', long, value_name = "SECONDS",
+        value_parser = range(fabric::RECONNECT_DELAY))]
+    reconnect_delay: Option<u16>,
+    /// How long requests wait where there is no path
+    #[arg(long, value_name = "SECONDS", value_parser = range(fabric::FAST_IO_FAIL))]
+    fast_io_fail_tmo: Option<u16>,
+    /// How long it is tried to connect a lost path anew
+    #[arg(short = 'l', long, value_name = "SECONDS",
+        value_parser = range(fabric::CONTROLLER_LOSS))]
+    ctrl_loss_tmo: Option<u16>,
+}
+
+fn range((least, most): (u16, u16)) -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(i64::from(least)..=i64::from(most))
+}
+
+impl Host {
+    /// As the API has it: what is given.
+    fn add(&self, body: &mut Value) {
+        let truth = |word: Option<OnOff>| word.map(|word| json!(word == OnOff::On));
+        let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+        add(body, "HostNQN", text(&self.hostnqn));
+        add(body, "HostID", text(&self.hostid));
+        add(body, "HeaderDigest", truth(self.hdr_digest));
+        add(body, "DataDigest", truth(self.data_digest));
+    }
+}
+
+impl Terms {
+    /// As the API has it: what is given.
+    fn add(&self, body: &mut Value) {
+        self.host.add(body);
+        for (name, value) in [
+            ("IOQueues", self.nr_io_queues),
+            ("QueueSize", self.queue_size),
+            ("KeepAliveSeconds", self.keep_alive_tmo),
+            ("ReconnectDelaySeconds", self.reconnect_delay),
+            ("FastIOFailSeconds", self.fast_io_fail_tmo),
+            ("ControllerLossSeconds", self.ctrl_loss_tmo),
+        ] {
+            add(body, name, value.map(|value| json!(value)));
+        }
+    }
+}
+
+fn add(body: &mut Value, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        body[name] = value;
+    }
 }
 
 /// A path to a subsystem.
@@ -101,8 +194,13 @@ fn action(name: &str) -> String {
 }
 
 /// Asks a discovery service where subsystems are.
-pub async fn discover(service: &Service, output: Output, client: &Client) -> Result<(), Problem> {
-    let body = json!({ "Address": service.traddr, "Port": service.trsvcid });
+pub async fn discover(
+    (service, host): (&Service, &Host),
+    output: Output,
+    client: &Client,
+) -> Result<(), Problem> {
+    let mut body = json!({ "Address": service.traddr, "Port": service.trsvcid });
+    host.add(&mut body);
     let told = client.post(&action("Discover"), &body).await?;
     let told::Discovered { generation, entries } = client::read(told)?;
     let entry = |own: told::DiscoveredEntry| Entry {
@@ -196,15 +294,25 @@ fn text_of_paths(told: &Reached) -> String {
 }
 
 /// Connects a subsystem by a path.
-pub async fn connect(path: &Path, how: How, client: &Client) -> Result<(), Problem> {
+pub async fn connect(
+    (path, terms): (&Path, &Terms),
+    how: How,
+    client: &Client,
+) -> Result<(), Problem> {
     let Path { traddr, trsvcid, nqn } = path;
-    let body = json!({ "Address": traddr, "Port": trsvcid, "Subsystem": nqn });
+    let mut body = json!({ "Address": traddr, "Port": trsvcid, "Subsystem": nqn });
+    terms.add(&mut body);
     connect_as(body, how, client).await
 }
 
 /// Connects all subsystems that a discovery service tells of.
-pub async fn connect_all(service: &Service, how: How, client: &Client) -> Result<(), Problem> {
-    let body = json!({ "Address": service.traddr, "Port": service.trsvcid });
+pub async fn connect_all(
+    (service, terms): (&Service, &Terms),
+    how: How,
+    client: &Client,
+) -> Result<(), Problem> {
+    let mut body = json!({ "Address": service.traddr, "Port": service.trsvcid });
+    terms.add(&mut body);
     connect_as(body, how, client).await
 }
 

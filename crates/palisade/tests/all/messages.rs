@@ -157,6 +157,8 @@ HeaderInvalid POST {pool}/Actions/Oem/PalisadeStoragePool.Stop palisade-plan: pe
 PreconditionFailed GET /redfish/v1 odata-version: 3.0
 ";
 
+const REMOTE: &str = "crates/palisade/tests/all/remote.rs";
+
 /// What only a test beside the code can bring about, or another test of the program does: the
 /// test's file and name, and the messages.
 const ELSEWHERE: &[(&str, &str, &[&str])] = &[
@@ -165,11 +167,9 @@ const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "what_goes_wrong_is_told_by_its_message",
         &["FabricNotStarted", "FabricSilent", "SubsystemInUse"],
     ),
-    (
-        "crates/palisade/tests/all/remote.rs",
-        "namespaces_that_die_together_are_in_no_group",
-        &["SameDrive", "NotOneDrive"],
-    ),
+    (REMOTE, "namespaces_that_die_together_are_in_no_group", &["SameDrive", "NotOneDrive"]),
+    (REMOTE, "flags_of_a_connection", &["SubsystemOtherwise", "FewIOQueues", "BadHost"]),
+    (REMOTE, "a_clone_is_refused", &["RemoteCloned"]),
     (
         "crates/redfish/src/events/between_tests.rs",
         "what_views_differ_by_is_what_was_edited",

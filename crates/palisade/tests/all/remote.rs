@@ -2,6 +2,7 @@
 
 use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place, Served, Starting};
+use crate::common::shelf::Shelf;
 use crate::common::{LIMIT, MIB, until};
 use serde_json::Value;
 
@@ -205,4 +206,110 @@ fn mistakes_in_names_of_remote_drives_are_told() {
     let said = daemon.refused(&["drive", "disconnect", "-n", "nqn.2026-11.org.example:s"]);
     assert!(said.contains("is not connected"), "{said}");
     daemon.stop();
+}
+
+/// What a flag says counts for the subsystem that is connected with it, instead of `[fabrics]`.
+#[test]
+fn flags_of_a_connection() {
+    let (place, shelf) = (Place::new("host", 8), Shelf::start(&["--drives", "2"]));
+    let host = Daemon::start(&place, 2);
+    let (address, port) = shelf.port("A1");
+    let (_, other) = shelf.port("B1");
+    let with = |words: &[&str], port: &str, flags: &[&str]| -> Vec<String> {
+        let all = [words, &["-a", &address, "-s", port], flags].concat();
+        all.into_iter().map(str::to_owned).collect()
+    };
+    let call = |words: &[String]| host.call(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let ends = |code, words: &[String]| {
+        host.ends(code, &words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    // Only who has that name sees the first drive.
+    let id = "3e0a1c52-7d7c-4bb5-9b2e-1f0c5a8d9e01";
+    let (plain, by_uuid) =
+        ("nqn.2026-11.org.example:me", format!("nqn.2014-08.org.nvmexpress:uuid:{id}"));
+    shelf.ctl(&["zone", "add", "z", "--host", plain, "--host", &by_uuid, "--drives", "1"]);
+    let seen = |flags: &[&str]| {
+        let told = call(&with(&["drive", "discover"], &port, flags));
+        told["entries"].as_array().expect("a list").len()
+    };
+    assert_eq!(seen(&[]), 0);
+    assert!(seen(&["--hostnqn", plain, "--hostid", id]) > 0);
+    assert!(seen(&["-q", &by_uuid, "--hdr-digest", "--data-digest"]) > 0);
+    let first = shelf.subsystem(1);
+    let connect =
+        |port: &str, flags: &[&str]| with(&["drive", "connect", "-n", &first], port, flags);
+    ends(1, &connect(&port, &[]));
+    let told = ends(2, &connect(&port, &["--hostnqn", plain]));
+    assert!(told.contains("needs a hostid"), "{told}");
+    let told = ends(2, &connect(&port, &["--hostnqn", plain, "--hostid", "me"]));
+    assert!(told.contains("must be a UUID"), "{told}");
+    ends(2, &connect(&port, &["--hostid", id]));
+    for wrong in ["--keep-alive-tmo=0", "--queue-size=15", "--nr-io-queues=1", "--hdr-digest=yes"] {
+        ends(2, &connect(&port, &[wrong]));
+    }
+    let told = ends(2, &connect(&port, &["--nr-io-queues", "2"]));
+    assert!(told.contains("more is needed: 3"), "{told}");
+    // All of them at once; and what is connected so stays so, whatever path is added.
+    let all = ["-q", &by_uuid, "-I", id, "-i", "3", "-Q", "64", "-g", "-G", "-k", "7", "-c", "2"];
+    let all = [&all[..], &["--fast-io-fail-tmo", "9", "-l", "60"]].concat();
+    let drives = call(&connect(&port, &all))["drives"].clone();
+    assert_eq!(drives[0], format!("nvme://{first}/1"));
+    for (flag, name) in [
+        (&["--keep-alive-tmo", "6"][..], "keep_alive_tmo"),
+        (&["--data-digest=off"], "data_digest"),
+        (&["-q", plain, "-I", id], "hostnqn"),
+    ] {
+        let told = ends(3, &connect(&other, flag));
+        let what = format!("{first} is connected with another {name}");
+        assert!(told.contains(&what) && told.contains("disconnect"), "{told}");
+    }
+    call(&connect(&other, &["-k", "7"]));
+    let told = host.call(&["drive", "paths", drives[0].as_str().expect("text")]);
+    let paths = told["drives"][0]["paths"].as_array().expect("a list");
+    assert_eq!(paths.len(), 2, "{told}");
+    assert!(paths.iter().all(|path| path["state"] == "live"), "{told}");
+    host.call(&["drive", "disconnect", "-n", &first]);
+    // With all that are found; then by the usual terms, which the shelf refuses.
+    let told = call(&with(&["drive", "connect-all"], &port, &["-q", &by_uuid]));
+    assert_eq!(told["drives"].as_array().map(Vec::len), Some(2), "{told}");
+    host.call(&["drive", "disconnect", "-n", &first]);
+    ends(1, &connect(&port, &[]));
+    host.stop();
+    shelf.stop();
+}
+
+/// The drives of a daemon are copied, and both serve what is on them.
+#[test]
+fn a_clone_is_refused() {
+    let mut here = Place::new("host", 64);
+    let plain = here.drives(1).remove(0);
+    let mut servers = ["original", "copy"].map(|name| Place::new(name, 64));
+    let [original, copy] = servers.each_mut().map(|place| place.drives(2));
+    let daemon = Daemon::start(&servers[0], 1);
+    daemon.create("tank", "1", &original, &[]);
+    daemon.call(&["volume", "create", "tank/v", "--size", "16M"]);
+    daemon.stop();
+    for (from, to) in original.iter().zip(&copy) {
+        std::fs::copy(from, to).expect("copied");
+    }
+    let servers = servers.each_ref().map(|place| Daemon::start(place, 1));
+    let host = Daemon::start(&here, 1);
+    let connected = [0, 1].map(|number: usize| {
+        let nqn = subsystem(number);
+        let words = ["export", "create", "tank/v", "--nvme-tcp", "127.0.0.1:0", "--any-host"];
+        let export = servers[number].call(&[&words[..], &["--subsystem", &nqn]].concat());
+        let at = at(export["uri"].as_str().expect("a URI"));
+        let told = host.call(&[&["drive", "connect", "-n", &nqn][..], &at].concat());
+        told["drives"][0].as_str().expect("a name").to_owned()
+    });
+    let [first, again] = &connected;
+    for (one, other) in [(first, again), (again, first)] {
+        let what = format!("{one} has the same identity as {other}: one is a clone of the other");
+        let told = host.ends(3, &["array", "create", "a", "--level", "0", "--drives", one, &plain]);
+        assert!(told.contains(&what) && told.contains("drive disconnect"), "{told}");
+    }
+    host.call(&["drive", "disconnect", "-n", &subsystem(1)]);
+    host.call(&["array", "create", "a", "--dry-run", "--level", "0", "--drives", first, &plain]);
+    host.stop();
+    servers.into_iter().for_each(Daemon::stop);
 }

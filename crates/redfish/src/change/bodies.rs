@@ -7,11 +7,13 @@
 //! Invariant: a method that takes one of several forms of body has a row for each.
 
 mod array;
+mod fabric;
 mod smtp;
 
 use crate::change::{action_name, certificate, events};
 use crate::routes::{Method, Resource};
 use array::{ASSEMBLE, SAME_DRIVE, SHARED};
+use fabric::{CONNECT, DISCONNECT, DISCOVER};
 use smtp::SMTP;
 
 /// What a property takes.
@@ -305,31 +307,16 @@ pub const BODIES: &[Body] = &[
         "Sends a message to each recipient of mail and each receiver, and tells what came of it.",
         &[],
     ),
-    act(
-        Resource::Discover,
-        "Asks a discovery service where subsystems are.",
-        &[
-            must("Address", Takes::Text, "The service's address, or a name that leads there."),
-            may("Port", TCP_PORT, "Its TCP port; 8009 where none is given."),
-        ],
-    ),
+    act(Resource::Discover, "Asks a discovery service where subsystems are.", DISCOVER),
     act(
         Resource::Connect,
         "Connects a subsystem by a path, or all that a discovery service tells of.",
-        &[
-            must("Address", Takes::Text, "The address, or a name that leads there."),
-            may("Port", TCP_PORT, "The TCP port; 4420, or 8009 without a subsystem."),
-            may("Subsystem", Takes::Text, "The NQN of the subsystem."),
-        ],
+        CONNECT,
     ),
     act(
         Resource::Disconnect,
         "Disconnects a subsystem: the path that is given, or all.",
-        &[
-            must("Subsystem", Takes::Text, "The NQN of the subsystem."),
-            may("Address", Takes::Text, "The address of the path."),
-            may("Port", TCP_PORT, "Its TCP port; 4420 where none is given."),
-        ],
+        DISCONNECT,
     ),
     act(
         Resource::FindDrives,

@@ -85,7 +85,7 @@ impl Change {
             self,
             Self::FindDrives { .. }
                 | Self::VerifyLog
-                | Self::Fabric(FabricChange::Discover(_))
+                | Self::Fabric(FabricChange::Discover { .. })
                 | Self::Access(AccessChange::LogIn { .. })
         )
     }

@@ -31,8 +31,13 @@ messages! { DRIVES:
         "%1 can't be used: %2",
         "connect it with: palisade drive connect -a ADDR -s PORT -n NQN; see its paths with: \
          palisade drive paths",
-        "A drive behind NVMe over Fabrics is there once its subsystem is connected by a path, has \
-         that namespace, and no other subsystem has one of the same identity.";
+        "A drive behind NVMe over Fabrics is there once its subsystem is connected by a path, and \
+         has that namespace.";
+    REMOTE_CLONED: "RemoteCloned" Refused Daemon [Text("PATH"), Text("OTHER")]
+        "%1 has the same identity as %2: one is a clone of the other",
+        "disconnect the one that is not meant with: palisade drive disconnect -n NQN",
+        "Namespaces with one NGUID, UUID or EUI-64 are one drive. In two subsystems they are two \
+         that nobody can tell apart, such as a copy that an array of drives has made.";
     FABRIC_NOT_STARTED: "FabricNotStarted" Failed Daemon [Text("PROBLEM")]
         "drives behind NVMe over Fabrics can't be used: %1",
         "see which limit is too low with: palisade doctor",
@@ -61,6 +66,21 @@ messages! { DRIVES:
         "%1",
         "see what is connected with: palisade drive paths",
         "Subsystems are named by their NQN, paths by address and port.";
+    SUBSYSTEM_OTHERWISE: "SubsystemOtherwise" Refused Daemon [Text("PROBLEM")]
+        "%1",
+        "leave that flag out, or disconnect the subsystem first with: palisade drive disconnect \
+         -n NQN",
+        "All paths to a subsystem are used in the same way, by one host: what a lost path may \
+         still carry out is known by its keep-alive timeout.";
+    FEW_IO_QUEUES: "FewIOQueues" Usage Daemon [Number("GIVEN"), Number("LEAST")]
+        "nr_io_queues is %1, and each data core needs a queue, and one more is needed: %2",
+        "leave it out: as many queues are used as are needed",
+        "More are not used. A controller that gives fewer is not connected.";
+    BAD_HOST: "BadHost" Usage Daemon [Text("PROBLEM")]
+        "%1",
+        "name this host as /etc/nvme/hostnqn and /etc/nvme/hostid do",
+        "A subsystem knows a host by its NQN and its host identifier, a UUID. The two belong \
+         together: a NQN of the form nqn.2014-08.org.nvmexpress:uuid:UUID brings its own.";
     SUBSYSTEM_IN_USE: "SubsystemInUse" Refused Daemon [Text("PROBLEM")]
         "%1",
         "stop the arrays that have its drives, or connect another path first",
