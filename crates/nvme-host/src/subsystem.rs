@@ -172,6 +172,8 @@ pub struct Subsystem {
     pub host: HostIdentity,
     /// How.
     pub settings: Settings,
+    /// It knows this host by another name than this server has elsewhere.
+    is_alias: bool,
     pub(crate) changed: Changed,
     state: Mutex<State>,
 }
@@ -190,9 +192,20 @@ pub(crate) struct News {
 impl Subsystem {
     /// One without paths.
     pub fn new(name: Nqn, host: HostIdentity, settings: Settings) -> Arc<Self> {
+        Self::made(name, host, settings, false)
+    }
+
+    /// The same by a name of this host that it has nowhere else, and perhaps not after its next
+    /// start. No controllers are named to servers that come later, and none of theirs is ended:
+    /// whoever asks under another name hears that there is none.
+    pub fn alias(name: Nqn, host: HostIdentity, settings: Settings) -> Arc<Self> {
+        Self::made(name, host, settings, true)
+    }
+
+    fn made(name: Nqn, host: HostIdentity, settings: Settings, is_alias: bool) -> Arc<Self> {
         // From 1 on: 0 is what drives have that no lapse ends.
         let state = Mutex::new(State { lapse: 1, ..State::default() });
-        Arc::new(Self { name, host, settings, changed: Changed::default(), state })
+        Arc::new(Self { name, host, settings, is_alias, changed: Changed::default(), state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -129,3 +129,28 @@ fn cores_learn_that_the_fence_of_a_path_is_over_that_is_forgotten() {
     let news = subsystem.news(news.version).unwrap();
     assert!(news.over.contains(&association) && !news.over.contains(&behind));
 }
+
+/// Under another name they would seem to have ended.
+#[test]
+fn by_an_alias_no_controllers_are_named_or_ended() {
+    let host = HostIdentity { nqn: Nqn::new("nqn.2014-08.org.nvmexpress:a").unwrap(), id: [1; 16] };
+    let own = Subsystem::alias(host.nqn.clone(), host, Settings::default());
+    let (path, _) = own.add(SocketAddr::from(([192, 0, 2, 1], 4420))).unwrap();
+    own.begins(path).unwrap();
+    let instance = Instance { controller: 1, uniquifier: 2, random: 3 };
+    let found = Found {
+        controller: 1,
+        serial: String::new(),
+        entries: 16,
+        shape: Shape { commands: 16, data_most: 4096, capsule_data: 0 },
+        namespaces: BTreeMap::new(),
+        fence: Nanos(1),
+        instance: Some(instance),
+        resets: true,
+    };
+    own.lives(path, found, true);
+    assert!(own.controllers().is_empty());
+    let end = pin!(own.end(instance));
+    let ended = end.poll(&mut Context::from_waker(Waker::noop()));
+    assert_eq!(ended, core::task::Poll::Ready(false));
+}

@@ -306,7 +306,10 @@ impl Fabric {
         let mut all = self.subsystems();
         let own = all.entry(name.to_string()).or_insert_with(|| {
             let (host, settings) = wishes.over(&self.0.host, &self.0.settings);
-            let subsystem = Subsystem::new(name.clone(), host, settings);
+            let subsystem = match host == self.0.host {
+                true => Subsystem::new(name.clone(), host, settings),
+                false => Subsystem::alias(name.clone(), host, settings),
+            };
             let own = subsystem.clone();
             let look_after = Box::new(move |env: &OwnEnv| {
                 self::core::look_after(env, &own);

@@ -129,6 +129,9 @@ impl Subsystem {
     /// The controllers that may carry out what they were sent: of associations that are live, and
     /// of those whose fence has not ended. None if one of them can't be named.
     pub fn controllers(&self) -> Vec<Instance> {
+        if self.is_alias {
+            return Vec::new();
+        }
         let state = self.lock();
         let of_path = |own: &PathRecord| {
             let used = own.is_used.then_some(own.instance);
@@ -145,8 +148,9 @@ impl Subsystem {
     /// One that is not there has ended. To be asked only of servers of that name: one of another
     /// name's is not there for whoever is asked, and may go on.
     pub fn end(self: &Arc<Self>, controller: Instance) -> impl Future<Output = bool> + use<> {
-        let waits = Waits::new(self.clone(), controller);
+        let waits = (!self.is_alias).then(|| Waits::new(self.clone(), controller));
         async move {
+            let Some(waits) = waits else { return false };
             let subsystem = &*waits.subsystem;
             subsystem.changed.wait_until(|| subsystem.lock().outcome(controller)).await
         }
