@@ -32,6 +32,7 @@ mod notify;
 mod owner;
 mod redfish;
 mod remote;
+mod restart;
 mod shelf;
 mod takeover;
 mod watch;

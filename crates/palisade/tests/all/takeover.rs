@@ -35,14 +35,17 @@ enum How {
     Halted,
 }
 
-/// A server of the two.
-struct Server {
-    place: Place,
-    daemon: Daemon,
+/// A server of a shelf.
+pub struct Server {
+    /// Where its daemon is.
+    pub place: Place,
+    /// That.
+    pub daemon: Daemon,
 }
 
 impl Server {
-    fn start(number: usize, shelf: &Shelf) -> Self {
+    /// Starts one that has all first namespaces of a shelf by two ports.
+    pub fn start(number: usize, shelf: &Shelf) -> Self {
         let mut place = Place::new(&format!("server {number}"), 8);
         place.more =
             "[fabrics]\nheartbeat_ms = 250\nkeep_alive_tmo = 1\nfast_io_fail_tmo = 2\n".to_owned();
@@ -58,13 +61,14 @@ impl Server {
         Self { place, daemon }
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Sends its daemon a signal.
+    pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.daemon.pid() as i32).expect("one");
         kill_process(pid, signal).expect("signalled");
     }
 
     /// Serves the volume here, and nowhere else.
-    fn serve(&self) -> std::path::PathBuf {
+    pub fn serve(&self) -> std::path::PathBuf {
         let socket = self.place.file("v.nbd");
         let exports = self.daemon.call(&["export", "list"]);
         let own = exports["exports"].as_array().or_else(|| exports.as_array()).expect("a list");
@@ -83,13 +87,14 @@ impl Server {
 }
 
 /// What writes to the volume until its server is stopped, and what the blocks may hold.
-struct Load {
+pub struct Load {
     replies: Arc<AtomicU64>,
     thread: JoinHandle<Blocks>,
 }
 
 impl Load {
-    fn begin(socket: &std::path::Path, mut blocks: Blocks, mut rng: Rng) -> Self {
+    /// Begins to write.
+    pub fn begin(socket: &std::path::Path, mut blocks: Blocks, mut rng: Rng) -> Self {
         let mut client = Client::connect(socket, "tank/v").expect("connected");
         // What was under way when another took over is refused.
         client.ends_by_error = true;
@@ -102,9 +107,25 @@ impl Load {
         Self { replies, thread }
     }
 
-    fn has_replies(&self, count: u64) {
-        let is_so = || self.replies.load(Ordering::Relaxed) >= count || self.thread.is_finished();
+    /// Waits until so many requests were answered, or the load is over.
+    pub fn has_replies(&self, count: u64) {
+        let is_so = || self.replies() >= count || self.is_over();
         until("replies", LIMIT, || is_so().then_some(()));
+    }
+
+    /// How many requests were answered.
+    pub fn replies(&self) -> u64 {
+        self.replies.load(Ordering::Relaxed)
+    }
+
+    /// Whether its connection has ended.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// What the blocks may hold, once its connection has ended.
+    pub fn end(self) -> Blocks {
+        self.thread.join().expect("its connection ended")
     }
 }
 
@@ -164,7 +185,7 @@ fn the_array_of_a_server_that_is_gone_is_taken_over() {
             // While it lives nobody takes it.
             let refused = other.daemon.refused(&["array", "assemble", "tank", "--take-over"]);
             assert!(refused.contains("in use by host"), "{refused}");
-            assert!(!load.thread.is_finished());
+            assert!(!load.is_over());
         }
         load.has_replies(last);
         match how {
@@ -175,7 +196,7 @@ fn the_array_of_a_server_that_is_gone_is_taken_over() {
         if how == How::Halted {
             owner.signal(Signal::CONT);
         }
-        blocks = load.thread.join().expect("its connection ended");
+        blocks = load.end();
         let socket = other.serve();
         blocks.verify(&socket, "tank/v", &BTreeSet::new());
         match how {
