@@ -134,4 +134,6 @@ units::mutants! {
     TimeoutIsDone = "timeout-is-done": "a request that takes too long counts as done (row 20)";
     OwnerUnread = "owner-unread": "an owner writes its pages without a look at them";
     TakeOverEarly = "take-over-early": "a server takes an array over without a wait";
+    ProcessKept = "process-kept": "what a process had sent that is no more is not ended, nor \
+        waited for";
 }

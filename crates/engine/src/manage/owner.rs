@@ -93,6 +93,14 @@ pub(super) struct Was {
     pages: BTreeSet<Sign>,
 }
 
+impl Was {
+    /// Whether a page is of an owner, and a term, that was found.
+    fn has_owner_of(&self, page: &OwnerPage) -> bool {
+        let of = |(owner, term, _): &Sign| (page.owner, page.term) == (*owner, *term);
+        self.pages.iter().any(of)
+    }
+}
+
 /// What has to be done behind a look at a drive's page.
 enum After {
     Nothing,
@@ -299,36 +307,51 @@ impl<E: Host> Manager<E> {
                 return Err(ManageError::NeedsOthersOff(record.name.clone()));
             }
             Who::Host | Who::Boot => silence(period, fence),
+            Who::Process if mutants::is(Mutant::ProcessKept) => Nanos(0),
             Who::Process if end_all(drives, &was).await => Nanos(0),
             Who::Process => fence,
         };
-        self.unmoved(record, drives, (&was, span, identity.heartbeat)).await?;
+        let look = period.max(identity.heartbeat);
+        let was = self.unmoved(record, drives, (was, span, look)).await?;
         Ok((was, true))
     }
 
-    /// Waits for some time; refused if a page moves.
+    /// Waits until no page has moved for some time, and says how the array is found then. Of an
+    /// owner that is no more a page may still have been under way to each drive; refused if one
+    /// moves twice, or is somebody else's.
     async fn unmoved(
         &self,
         record: &ArrayRecord,
         drives: &[Watched<E>],
-        (was, span, look): (&Was, Nanos, Nanos),
-    ) -> Result<(), ManageError> {
+        (mut was, span, look): (Was, Nanos, Nanos),
+    ) -> Result<Was, ManageError> {
         let span = if mutants::is(Mutant::TakeOverEarly) { Nanos(0) } else { span };
-        let until = self.env().now().after(span);
+        let mut until = self.env().now().after(span);
+        let mut have_moved = vec![false; drives.len()];
         loop {
             let left = Nanos(until.0.saturating_sub(self.env().now().0));
             self.env().sleep(left.min(look)).await;
             let is_last = self.env().now() >= until;
-            let pages = read_all(drives).await.into_iter().flatten();
-            let has_moved = |page: &OwnerPage| {
-                self.inner.terms.is_foreign(page) && !was.pages.contains(&sign(page))
-            };
-            let moved: Vec<OwnerPage> = pages.filter(has_moved).collect();
-            if !moved.is_empty() {
-                return Err(self.owned(record, &moved));
+            let mut now = Was { pages: BTreeSet::new(), ..was.clone() };
+            let mut has_moved = false;
+            for (page, moved) in read_all(drives).await.into_iter().zip(&mut have_moved) {
+                let Some(page) = page.filter(|page| self.inner.terms.is_foreign(page)) else {
+                    continue;
+                };
+                if !was.pages.contains(&sign(&page)) {
+                    if core::mem::replace(moved, true) || !was.has_owner_of(&page) {
+                        return Err(self.owned(record, &[page]));
+                    }
+                    has_moved = true;
+                }
+                now.pages.insert(sign(&page));
             }
-            if is_last {
-                return Ok(());
+            if has_moved {
+                // One that lives moves it once more.
+                until = self.env().now().after(span.max(Nanos(2 * look.0)));
+                was = now;
+            } else if is_last {
+                return Ok(was);
             }
         }
     }

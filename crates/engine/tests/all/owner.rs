@@ -200,6 +200,42 @@ fn another_boot_of_the_host_waits_and_a_dead_process_need_not() {
     }
 }
 
+/// It was under way when its server ended. A second one of the same drive shows that it lives.
+#[test]
+fn a_page_of_a_dead_owner_may_land_late_and_no_two() {
+    let moves = |drive: &SharedSimDrive, term: u64| {
+        let page = page(drive).expect("has one");
+        let moved = OwnerPage { heartbeat: page.heartbeat + 4, term: page.term + term, ..page };
+        drive.overwrite(OWNER_AT, &owner::encode(&moved));
+    };
+    for (late, is_taken) in [
+        (&[(0, 0)][..], true),
+        (&[(0, 0), (3, 0), (1, 0)], true),
+        (&[(0, 0), (2, 0), (0, 0)], false),
+        (&[(1, 1)], false),
+    ] {
+        let drives = drives(4, 45, false);
+        let one = server(45, (1, 11));
+        create(&one, Level::Raid5, &drives).unwrap();
+        one.world.run_for(PERIOD);
+        one.world.kill();
+        let next = server(46, (1, 12));
+        let before = next.world.now();
+        let started = start(&next, &drives, StartOptions::NONE);
+        for (drive, term) in late {
+            next.world.run_for(Nanos(3 * PERIOD.0));
+            assert!(started.lock().unwrap().is_none(), "{late:?}: it waits");
+            moves(&drives[*drive], *term);
+        }
+        let waits = Nanos(1_000_000_000 + 4 * PERIOD.0 + 3 * PERIOD.0 * late.len() as u64);
+        let started = next.answered(&started);
+        match is_taken {
+            true => assert!(started.is_ok() && next.world.now().since(before) >= waits),
+            false => assert!(is_owned(&started, "host-1"), "{late:?}: {started:?}"),
+        }
+    }
+}
+
 /// A host id that two machines have by mistake.
 #[test]
 fn another_boot_that_lives_is_not_taken_for_dead() {
