@@ -329,19 +329,21 @@ impl<K: Clone + PartialEq> Target<K> {
     }
 
     /// Ends a controller of the host that has this one; true if it has ended already, with all that
-    /// it began, else the page of resets will say so.
+    /// it began, else the page of resets will say so. One that is there and another host's is
+    /// refused.
     pub(crate) fn reset(&self, by: &Controller, of: Instance) -> Result<bool, Status> {
         if of == by.instance {
             return Err(Status::INVALID_FIELD);
         }
         let state = self.lock();
         let own = &by.association;
-        let is_meant = |c: &&Arc<Controller>| {
-            let other = &c.association;
-            c.instance == of && other.host_id == own.host_id && other.host == own.host
-        };
         // One that is not there has none of its commands under way: it is listed until they ended.
-        let Some(meant) = state.of(&own.subsystem).find(is_meant) else { return Ok(true) };
+        let mut all = state.of(&own.subsystem);
+        let Some(meant) = all.find(|c| c.instance == of) else { return Ok(true) };
+        let other = &meant.association;
+        if other.host_id != own.host_id || other.host != own.host {
+            return Err(Status::INVALID_FIELD);
+        }
         by.begin_reset(of)?;
         meant.lose();
         Ok(mutants::is(Mutant::CcrEarly))

@@ -99,7 +99,7 @@ fn no_other_controller_is_ended() {
         other.enter().await;
         stranger.enter().await;
         let meant = instance(&one).await;
-        assert_eq!(ask(&stranger, meant).await, (Status::SUCCESS, true), "it has no such one");
+        assert_eq!(ask(&stranger, meant).await, (Status::INVALID_FIELD, false), "another's");
         let random = Instance { random: meant.random ^ 2, ..meant };
         let uniquifier = Instance { uniquifier: meant.uniquifier ^ 1, ..meant };
         for wrong in [random, uniquifier] {
