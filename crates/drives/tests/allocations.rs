@@ -1,5 +1,9 @@
-//! After warm-up a 4K read or write allocates nothing: inline and through io_uring.
+//! After warm-up a 4K read or write allocates nothing: inline, through io_uring, and over NVMe/TCP.
 #![allow(unsafe_code)]
+
+#[path = "support/remote.rs"]
+#[allow(dead_code, reason = "other programs that have it use all of it")]
+mod support;
 
 use io::{Drive, Env as _, Pool};
 use palisade_drives::{Env, OpenOptions, SharedDrive};
@@ -80,4 +84,25 @@ fn inline_io_allocates_nothing() {
 #[test]
 fn kernel_io_allocates_nothing() {
     assert_eq!(allocations_per_round(env!("CARGO_TARGET_TMPDIR")), 0);
+}
+
+/// The initiator's side: the target has a thread of its own.
+#[test]
+fn remote_io_allocates_nothing() {
+    for digests in [false, true] {
+        let own = support::drive(1 << 20, 4096, digests);
+        let count = runtime::run_single(async move |env: Env<u8>| {
+            own.fabric.serve(&env);
+            let (drive, pool) = (env.bind(&own.drive), Pool::new(4096, 64));
+            for _ in 0..20 {
+                round(&env, &drive, &pool).await;
+            }
+            let before = COUNT.get();
+            for _ in 0..50 {
+                round(&env, &drive, &pool).await;
+            }
+            COUNT.get() - before
+        });
+        assert_eq!(count, 0, "digests: {digests}");
+    }
 }
