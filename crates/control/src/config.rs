@@ -237,6 +237,16 @@ pub enum ConfigError {
     Parse(PathBuf, String),
 }
 
+/// What is wrong where a write by a lost path waits for so long, and a drive may take so long.
+pub fn fence_too_long(of: &str, fence_ms: u64, deadline_ms: u64) -> Option<String> {
+    (fence_ms >= deadline_ms).then(|| {
+        format!(
+            "{of}: where a path is lost, writes wait {fence_ms} ms and longer, and a drive is \
+             taken out after {deadline_ms} ms: lower keep_alive_tmo, or raise drive_deadline_ms"
+        )
+    })
+}
+
 impl Config {
     /// Reads a file. Relative paths in it count from the daemon's working directory.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
@@ -306,14 +316,7 @@ impl Config {
         let is_used = self.fabrics != Fabrics::default() || self.drives.iter().any(is_behind);
         // Three of them, with keep-alive by traffic.
         let fence_ms = 3 * self.fabrics.settings.keep_alive.0 / 1_000_000;
-        let deadline_ms = self.drive_deadline_ms;
-        (is_used && fence_ms >= deadline_ms).then(|| {
-            format!(
-                "fabrics: where a path is lost, writes wait {fence_ms} ms and longer, and a drive \
-                 is taken out after {deadline_ms} ms: lower keep_alive_tmo, or raise \
-                 drive_deadline_ms"
-            )
-        })
+        is_used.then(|| fence_too_long("fabrics", fence_ms, self.drive_deadline_ms)).flatten()
     }
 
     /// The keys whose values are out of range, and why.

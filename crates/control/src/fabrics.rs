@@ -12,7 +12,7 @@
 
 use crate::address;
 use crate::chance;
-use crate::config::Fabrics as Says;
+use crate::config::{self, Fabrics as Says};
 use crate::lock::lock;
 use crate::nameplate::Nameplate;
 use crate::state::State;
@@ -26,8 +26,9 @@ use redfish::change;
 use redfish::messages as say;
 use redfish::told::{Connected, Discovered, DiscoveredEntry};
 use redfish::view::{self, Error};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use units::{Nanos, Uuid};
@@ -60,13 +61,24 @@ pub struct Fabrics {
     host: Mutex<Option<HostIdentity>>,
     fabric: Mutex<Option<Fabric>>,
     found: Mutex<Found>,
+    /// How long a drive may take, in ms, and the subsystems of which it was told that a lost path
+    /// may take longer.
+    deadline_ms: AtomicU64,
+    slow: Mutex<BTreeSet<String>>,
 }
 
 impl Fabrics {
     /// Idle, with the settings that are usual.
     pub fn new(cores: u16, serve: Serve) -> Self {
-        let (says, state, host, fabric, found) = Default::default();
-        Self { cores, serve, says, state, host, fabric, found }
+        let (says, state, host, fabric, found, slow) = Default::default();
+        let deadline_ms = AtomicU64::new(u64::MAX);
+        Self { cores, serve, says, state, host, fabric, found, deadline_ms, slow }
+    }
+
+    /// How long a drive may take until it is taken out.
+    pub fn set_deadline(&self, ms: u64) {
+        self.deadline_ms.store(ms, Ordering::Relaxed);
+        lock(&self.slow).clear();
     }
 
     /// What the configuration says, and where who this host is can be kept. It counts for a fabric
@@ -278,6 +290,16 @@ impl Fabrics {
         Some(Nameplate { wwid: Some(wwid), serial, ..Nameplate::default() })
     }
 
+    /// What is wrong where a lost path of a subsystem takes longer than a drive may take, by what
+    /// its controllers say and how they were connected; once.
+    fn is_slow(&self, fabric: &Fabric, subsystem: &Nqn) -> Option<String> {
+        let name = subsystem.to_string();
+        let fence_ms = fabric.fence(subsystem)?.0 / 1_000_000;
+        let deadline_ms = self.deadline_ms.load(Ordering::Relaxed);
+        let warning = config::fence_too_long(&name, fence_ms, deadline_ms)?;
+        lock(&self.slow).insert(name).then_some(warning)
+    }
+
     /// Opens a remote drive by its one name.
     ///
     /// # Errors
@@ -289,10 +311,14 @@ impl Fabrics {
                 let fabric = self.running();
                 let not_connected = || FabricError::NotConnected(subsystem.clone()).to_string();
                 let fabric = fabric.ok_or_else(|| remote(not_connected()))?;
-                fabric.open(&subsystem, id).map_err(|error| match error {
+                let drive = fabric.open(&subsystem, id).map_err(|error| match error {
                     FabricError::Cloned { path, other } => OpenError::Cloned { path, other },
                     other => remote(other.to_string()),
-                })
+                })?;
+                if let Some(warning) = self.is_slow(&fabric, &subsystem) {
+                    runtime::say(format_args!("palisade: warning: {warning}"));
+                }
+                Ok(drive)
             }
             Some(Err(why)) => Err(remote(why.to_string())),
             _ => Err(OpenError::NotADrive { path: path.to_owned() }),

@@ -123,6 +123,7 @@ fn configure(manager: &Manager, config: &Config) {
     manager.metrics.set_open(config.metrics);
     manager.described.send_replace(config.described());
     manager.data.fabrics().set(config.fabrics.clone(), manager.state().cloned());
+    manager.data.fabrics().set_deadline(config.drive_deadline_ms);
 }
 
 /// Serves until it is told to stop, with a manager that is changed so. Answers with what went wrong

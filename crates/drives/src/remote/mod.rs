@@ -454,6 +454,13 @@ impl Fabric {
         subsystem.is_reached(namespace).then(|| (serial(&is.known, &of, namespace), of))
     }
 
+    /// For how long what was sent to a controller of a subsystem may still be carried out once its
+    /// path is lost; `None` as long as none was reached.
+    pub fn fence(&self, name: &Nqn) -> Option<Nanos> {
+        let subsystem = self.subsystems().get(&name.to_string())?.subsystem.clone();
+        subsystem.was_reached().then(|| subsystem.fence())
+    }
+
     /// Opens a namespace as a drive. The same that is open already, if it is, and did not lose what
     /// it had in a cache.
     ///

@@ -278,6 +278,24 @@ fn flags_of_a_connection() {
     shelf.stop();
 }
 
+/// By what a controller says, and how it was connected: once.
+#[test]
+fn a_fence_that_outlasts_the_deadline_is_told() {
+    let (place, shelf) = (Place::new("fence", 8), Shelf::start(&["--drives", "1"]));
+    let host = Daemon::start(&place, 2);
+    let ((address, port), name) = (shelf.port("A1"), shelf.subsystem(1));
+    let connect = ["drive", "connect", "-a", &address, "-s", &port, "-n", &name, "-k", "7"];
+    let drives = host.call(&connect)["drives"].clone();
+    let mut create = vec!["array", "create", "a", "--level", "0", "--same-drive", "--drives"];
+    create.extend(drives.as_array().expect("a list").iter().filter_map(|drive| drive.as_str()));
+    host.call(&create);
+    host.call(&["array", "delete", "a", "--yes"]);
+    let warning = format!("warning: {name}: where a path is lost, writes wait 21");
+    assert_eq!(host.said().matches(&warning).count(), 1, "{}", host.said());
+    host.stop();
+    shelf.stop();
+}
+
 /// The drives of a daemon are copied, and both serve what is on them.
 #[test]
 fn a_clone_is_refused() {
