@@ -1,4 +1,4 @@
-//! The deterministic runtime: a seeded executor of 1 to 4 virtual cores, a virtual clock, mail,
+//! The deterministic runtime: a seeded executor of 1 to 9 virtual cores, a virtual clock, mail,
 //! and simulated drives with faults.
 //!
 //! Purpose: the second of the two runtimes of decision D1. The engine runs on it unchanged; what

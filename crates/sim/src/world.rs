@@ -1,4 +1,4 @@
-//! The world: one seed, 1 to 4 virtual cores, a clock, and the drives bound to it.
+//! The world: one seed, 1 to 9 virtual cores, a clock, and the drives bound to it.
 //!
 //! A step polls one ready task, picked at random, or, when none is ready, lets the next event
 //! (timer, letter, progress of a drive's request) happen and sets the clock to it.
@@ -21,8 +21,8 @@ use io::Priority;
 use std::rc::Rc;
 use units::{CoreId, Nanos};
 
-/// Most virtual cores of a world.
-pub const CORES_MAX: u16 = 5;
+/// Most virtual cores of a world: two servers and a shelf.
+pub const CORES_MAX: u16 = 9;
 
 /// Polls without time going on after which a world is said to be in an endless loop.
 const POLLS_MAX: u64 = 1_000_000;
@@ -157,6 +157,11 @@ impl<M: Send + 'static> World<M> {
     /// The seed.
     pub fn seed(&self) -> u64 {
         self.kernel.config.seed
+    }
+
+    /// How many cores it has.
+    pub fn cores(&self) -> u16 {
+        self.kernel.config.cores
     }
 
     /// The virtual time.

@@ -176,20 +176,32 @@ pub fn still(decoded: &Decoded<'_, Picked>) -> Outcome<u64> {
 /// Starts the array as the document says it must, or must not, be started.
 ///
 /// # Errors
-/// `Start` if the engine does otherwise, or both refuse what nothing is known of that it owes;
-/// `Ok(None)` if they refuse with a cause. `Metadata` if a record says so without one.
+/// As [`judge`].
 pub fn start(
     rig: &Rig,
     watch: &mut dyn Watch,
     (drives, before): (&[SharedSimDrive], &Before<'_>),
     (rng, tally): (&mut Rng, &mut Tally),
 ) -> Outcome<Option<ArrayStatus>> {
+    let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
+    judge(before, started, tally)
+}
+
+/// Whether a start came to what the document says.
+///
+/// # Errors
+/// `Start` if the engine did otherwise, or both refuse what nothing is known of that it owes;
+/// `Ok(None)` if they refuse with a cause. `Metadata` if a record says so without one.
+pub fn judge(
+    before: &Before<'_>,
+    started: Result<ArrayStatus, ManageError>,
+    tally: &mut Tally,
+) -> Outcome<Option<ArrayStatus>> {
     if let Ok(decoded) = before.decoded() {
         before.owed.agrees(decoded)?;
         before.quiet()?;
     }
     let said = before.decoded().and_then(Decoded::may_start);
-    let started = rig.assemble(watch, references(drives, rng), OPTIONS)?;
     let failure = |text: String| Err(Failure::new(Oracle::Start, text));
     match (said, started) {
         (Ok(()), Ok(status)) => {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const ENOUGH: u64 = 10_000;
 
 /// Every kind of fault that the trials make, as the tally calls it.
-pub const KINDS: [&str; 56] = [
+pub const KINDS: [&str; 59] = [
     "parity by an accelerator",
     "a job left undone",
     "torn: none",
@@ -76,6 +76,9 @@ pub const KINDS: [&str; 56] = [
     "port: other access",
     "shelf: without power",
     "taken over",
+    "server dead: its next process",
+    "server dead: its next boot",
+    "server dead: another server",
 ];
 
 /// How far a campaign goes.
@@ -97,6 +100,8 @@ pub struct Extent {
 pub const SHELF: &str = "shelf";
 /// What it calls an array that another server takes over.
 pub const TAKEN: &str = "taken";
+/// What it calls a server that is no more while what it had sent is still in the shelf.
+pub const DEAD: &str = "dead";
 
 /// What seeds may be chosen by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +112,8 @@ pub enum Only {
     Shelf,
     /// A server that stands still while another takes over.
     Taken,
+    /// A server that is no more, and what it had sent is still in the shelf.
+    Dead,
 }
 
 impl Only {
@@ -115,6 +122,7 @@ impl Only {
         match name {
             SHELF => Some(Self::Shelf),
             TAKEN => Some(Self::Taken),
+            DEAD => Some(Self::Dead),
             name => trouble::named(name).map(Self::Trouble),
         }
     }
@@ -124,6 +132,9 @@ impl Only {
             Self::Trouble(kind) => scenario.trouble == Some(kind),
             Self::Shelf => scenario.shelf.is_some(),
             Self::Taken => scenario.sessions.iter().any(|session| session.end == End::Halt),
+            Self::Dead => {
+                scenario.sessions.iter().any(|session| matches!(session.end, End::Dead(_)))
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum Oracle {
     Stall,
     /// The engine started what must be refused, or refused what must start.
     Start,
+    /// Something of a server landed after another had the array.
+    Owner,
     /// An assertion failed.
     Assertion,
     /// The same seed ran differently.
@@ -37,6 +39,7 @@ impl fmt::Display for Oracle {
             Self::Again => "again",
             Self::Stall => "stall",
             Self::Start => "start",
+            Self::Owner => "owner",
             Self::Assertion => "assertion",
             Self::Determinism => "determinism",
             Self::Vacuous => "vacuous",

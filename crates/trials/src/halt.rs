@@ -1,20 +1,25 @@
-//! A server that stands still while another takes its array over, and goes on then.
+//! A server that stands still, or is no more, while another takes its array over.
 //!
 //! | the first server | becomes | when                                                          |
 //! |------------------|---------|---------------------------------------------------------------|
 //! | runs             | halted  | its session is over; some writes are under way                |
+//! | runs             | dead    | the same; the shelf may hear of it, and may not               |
 //! | halted           | awake   | another has the array, some time after that                   |
 //! | awake            | over    | some seconds later; or the other's session ends               |
 //!
-//! Its clock goes on meanwhile as that of the other does. So do its drives, and the shelf's side of
-//! its connections.
+//! Behind a shelf both are in one world: what the first had sent is still on its way there, or
+//! waits in a drive, when the other comes. Else each has a world of its own, and the first's clock
+//! goes on as that of the other does, and so do its drives.
 //!
 //! Invariants
-//! - What was under way is old or new when the other starts, as after a crash.
+//! - What was under way is old or new when the other starts, as after a crash. With worlds of their
+//!   own it is over by then.
 //! - What its hosts write when it is awake is nobody's data: it is found wherever it lands.
 
+use crate::failure::Outcome;
 use crate::machine::{Machine, Message};
 use crate::rig::{Rig, Watch};
+use crate::scenario::Next;
 use crate::versions::Versions;
 use engine::volume::Volume;
 use io::{Blocks, Env, Pool, Priority};
@@ -27,10 +32,12 @@ use units::{CoreId, Nanos};
 const AWAKE: Nanos = Nanos::from_millis(6_000);
 /// After this long nothing is under way any more at its drives.
 const QUIET: Nanos = Nanos::from_millis(300);
+/// The longest from its end to the begin of the other, behind a shelf.
+const LATER_MOST: Nanos = Nanos::from_millis(2_000);
 /// From one write of its hosts to the next, then.
 const PAUSE: Nanos = Nanos::from_millis(70);
 
-/// A server that stands still, or did.
+/// A server that stands still, or did, or is no more.
 pub struct Halted {
     rig: Rig,
     /// When it was halted, and when the other began, each by its own clock.
@@ -38,15 +45,18 @@ pub struct Halted {
     /// When it goes on, by the other's clock.
     wakes: Option<Nanos>,
     is_awake: Rc<Cell<bool>>,
+    /// Who comes after it, if it does not go on.
+    next: Option<Next>,
 }
 
 impl Halted {
-    /// Has a server stand still that has the array, with some writes to its volumes under way.
+    /// Has a server stand still, or be no more, that has the array, with some writes to its volumes
+    /// under way.
     pub fn new(
         rig: Rig,
         volumes: &[(usize, Vec<Volume<Machine>>)],
         versions: &Rc<RefCell<Versions>>,
-        unit: u64,
+        (unit, next): (u64, Option<Next>),
         rng: &mut Rng,
     ) -> Self {
         let is_awake = Rc::<Cell<bool>>::default();
@@ -61,20 +71,47 @@ impl Halted {
         }
         rig.world.run_steps(rng.below(120));
         rig.halt(true);
-        rig.world.run_for(QUIET);
+        match &rig.paths {
+            None => rig.world.run_for(QUIET),
+            Some(paths) => {
+                next.inspect(|next| paths.die(*next == Next::Process, rng));
+                rig.world.run_for(Nanos(rng.below(LATER_MOST.0) * rng.below(2)));
+            }
+        }
         let begun = (rig.world.now(), Nanos(0));
-        Self { rig, begun, wakes: None, is_awake }
+        Self { rig, begun, wakes: None, is_awake, next }
     }
 
-    /// The other has the array: this one goes on so much later.
+    /// Whether the other is in the same world.
+    pub fn is_beside(&self) -> bool {
+        self.rig.paths.is_some()
+    }
+
+    /// The server that comes after it in the same world.
+    ///
+    /// # Errors
+    /// `Stall` if it is never connected.
+    pub fn next(&self, host: u8) -> Outcome<Rig> {
+        self.rig.next(host, self.next == Some(Next::Process))
+    }
+
+    /// What the tally calls it.
+    pub fn name(&self) -> &'static str {
+        self.next.map_or("taken over", Next::name)
+    }
+
+    /// The other has the array: this one goes on so much later, if it does.
     pub fn wakes(&mut self, now: Nanos, later: Nanos) {
-        self.wakes = Some(now.after(later));
+        self.wakes = self.next.is_none().then(|| now.after(later));
     }
 
     /// Goes on as far as the other has.
     fn follow(&mut self, now: Nanos) {
         if self.wakes.is_some_and(|at| at <= now) && !self.is_awake.replace(true) {
             self.rig.halt(false);
+        }
+        if self.is_beside() {
+            return;
         }
         let until = self.begun.0.after(now.since(self.begun.1));
         let span = until.0.saturating_sub(self.rig.world.now().0);
@@ -83,13 +120,18 @@ impl Halted {
         }
     }
 
-    /// Whether it has done what it had to do.
-    pub fn is_over(&self, now: Nanos) -> bool {
-        self.wakes.is_some_and(|at| at.after(AWAKE) <= now)
-    }
-
     /// It ends, when it has gone on for long enough.
-    pub fn end(mut self) {
+    pub fn end(mut self, other: &Rig) {
+        if self.next.is_some() {
+            return;
+        }
+        if self.is_beside() {
+            let now = other.world.now();
+            let wakes = self.wakes.map_or(now, |at| at.max(now));
+            other.world.run_for(wakes.since(now));
+            self.follow(wakes);
+            return other.world.run_for(AWAKE);
+        }
         let now = self.begun.1.after(self.rig.world.now().since(self.begun.0));
         let wakes = self.wakes.map_or(now, |at| at.max(now));
         self.wakes = Some(wakes);

@@ -47,6 +47,8 @@ pub mod mutation;
 pub mod named;
 pub mod operation;
 pub mod owed;
+pub mod owner;
+pub mod paths;
 pub mod point;
 pub mod presence;
 pub mod raw;

@@ -1,6 +1,7 @@
-//! One virtual core of a machine whose drives are its own, or behind a shelf.
+//! One virtual core of a machine whose drives are its own, or behind a shelf. Its world may have
+//! more cores than the machine.
 
-use crate::shelf::Shelf;
+use crate::paths::Paths;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -14,17 +15,39 @@ use units::{CoreId, Nanos};
 /// What cores send each other.
 pub type Message = Mail<SharedSimDrive>;
 
+/// Which cores of a world are a machine's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The first.
+    pub first: u16,
+    /// How many.
+    pub cores: u16,
+}
+
+impl Place {
+    /// The world's core that is such a core of the machine.
+    pub const fn of(self, core: CoreId) -> CoreId {
+        CoreId(self.first + core.0)
+    }
+
+    /// The world's cores.
+    pub fn all(self) -> impl Iterator<Item = CoreId> {
+        (self.first..self.first + self.cores).map(CoreId)
+    }
+}
+
 /// A core. Clones are the same.
 #[derive(Clone)]
 pub struct Machine {
     own: SimEnv<Message>,
-    shelf: Option<Rc<Shelf>>,
+    place: Place,
+    paths: Option<Rc<Paths>>,
 }
 
 impl Machine {
-    /// A core whose drives are its own, or that shelf's.
-    pub fn new(own: SimEnv<Message>, shelf: Option<&Rc<Shelf>>) -> Self {
-        Self { own, shelf: shelf.cloned() }
+    /// A core of a machine whose drives are its own, or reached by paths.
+    pub fn new(own: SimEnv<Message>, place: Place, paths: Option<&Rc<Paths>>) -> Self {
+        Self { own, place, paths: paths.cloned() }
     }
 }
 
@@ -35,12 +58,11 @@ impl Env for Machine {
     type Sleep = <SimEnv<Message> as Env>::Sleep;
 
     fn core(&self) -> CoreId {
-        self.own.core()
+        CoreId(self.own.core().0 - self.place.first)
     }
 
     fn cores(&self) -> u16 {
-        // The last one is the shelf's.
-        self.own.cores() - u16::from(self.shelf.is_some())
+        self.place.cores
     }
 
     fn now(&self) -> Nanos {
@@ -57,7 +79,7 @@ impl Env for Machine {
     }
 
     fn post(&self, to: CoreId, mail: Message) {
-        self.own.post(to, mail);
+        self.own.post(self.place.of(to), mail);
     }
 
     fn receive(&self) -> impl Future<Output = Message> {
@@ -65,8 +87,8 @@ impl Env for Machine {
     }
 
     fn bind(&self, shared: &SharedSimDrive) -> Attached {
-        match &self.shelf {
-            Some(shelf) => Attached::Behind(shelf.drive(self.core(), shared)),
+        match &self.paths {
+            Some(paths) => Attached::Behind(paths.drive(self.core(), shared)),
             None => Attached::Own(self.own.bind(shared)),
         }
     }
@@ -178,7 +200,7 @@ mod tests {
     fn a_drive_behind_a_shelf_tells_how_it_is_reached() {
         let shared = SharedSimDrive::new(DriveConfig::new(18 << 20, 1));
         let config = WorldConfig::new(1).with_cores(2);
-        let rig = Rig::behind(config, core::slice::from_ref(&shared), (true, 1));
+        let rig = Rig::behind(config, core::slice::from_ref(&shared), (true, 1), 0);
         let Ok(rig) = rig else { panic!("it is not connected") };
         for core in 0..2 {
             let drive = rig.env(CoreId(core)).bind(&shared);

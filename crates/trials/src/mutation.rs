@@ -33,7 +33,7 @@ pub use hunting::command;
 #[cfg(feature = "mutants")]
 mod hunting {
     use super::{ExitCode, Hunt};
-    use crate::campaign::{SHELF, TAKEN};
+    use crate::campaign::{DEAD, SHELF, TAKEN};
     use crate::trouble::KINDS;
     use engine::mutants::Mutant;
     use std::process::{Command, Output};
@@ -76,6 +76,9 @@ mod hunting {
         let Bug::Engine(mutant) = bug else { return Some(SHELF) };
         if matches!(mutant, Mutant::OwnerUnread | Mutant::TakeOverEarly) {
             return Some(TAKEN);
+        }
+        if mutant == Mutant::ProcessKept {
+            return Some(DEAD);
         }
         let kind = match mutant {
             Mutant::QuarantineOff | Mutant::TimeoutIsDone | Mutant::DeadlineOff => Kind::Hung,

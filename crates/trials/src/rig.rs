@@ -2,7 +2,9 @@
 
 use crate::aid::{self, Jobs};
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::machine::{Machine, Message};
+use crate::machine::{Machine, Message, Place};
+use crate::owner::Server;
+use crate::paths::Paths;
 use crate::shelf::Shelf;
 use engine::core::{Core, Settings};
 use engine::limits::DRIVE_DEADLINE;
@@ -12,7 +14,7 @@ use engine::manage::command::{
 };
 use engine::volume::Volume;
 use io::Env;
-use sim::{SharedSimDrive, Step, World, WorldConfig};
+use sim::{Rng, SharedSimDrive, SimEnv, Step, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use units::{CoreId, Nanos, Uuid};
@@ -48,15 +50,18 @@ impl<T> Answer<T> {
 
 /// The machine.
 pub struct Rig {
-    /// Its world.
-    pub world: World<Message>,
+    /// Its world, which may be another's too.
+    pub world: Rc<World<Message>>,
     /// The engine on each core.
     pub cores: Vec<Core<Machine>>,
     /// What its accelerator did, if it has one.
     pub aided: Rc<Jobs>,
-    /// What its drives are behind, if they are.
-    pub shelf: Option<Rc<Shelf>>,
+    /// How it reaches its drives, if they are behind a shelf.
+    pub paths: Option<Rc<Paths>>,
+    /// Which cores of the world it has.
+    place: Place,
     host: u8,
+    boot: u64,
 }
 
 /// How often an owner says that it lives.
@@ -88,7 +93,11 @@ pub fn references_in_order(drives: &[SharedSimDrive]) -> Vec<DriveRef<SharedSimD
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        self.shelf.take().inspect(|shelf| shelf.abandon());
+        let Some(paths) = self.paths.take() else { return };
+        paths.abandon();
+        if Rc::strong_count(&self.world) == 1 {
+            paths.shelf.abandon();
+        }
     }
 }
 
@@ -100,11 +109,14 @@ impl Rig {
 
     /// The same, as the host of that number.
     pub fn of(config: WorldConfig, host: u8) -> Self {
-        Self::with(World::new(config), None, host)
+        let (place, world) = (Place { first: 0, cores: config.cores }, World::new(config));
+        let boot = world.seed();
+        Self::with(Rc::new(world), place, None, (host, boot))
     }
 
     /// Switches a machine on that has these drives behind a shelf, and connects them. Whether
-    /// controllers of the shelf can end each other.
+    /// controllers of the shelf can end each other. There are so many cores more for the machine
+    /// that comes [next](Self::next).
     ///
     /// # Errors
     /// `Stall` if they are never connected.
@@ -112,25 +124,60 @@ impl Rig {
         config: WorldConfig,
         drives: &[SharedSimDrive],
         (resets, host): (bool, u8),
+        more: u16,
     ) -> Outcome<Self> {
-        let world = World::new(WorldConfig { cores: config.cores + 1, ..config });
+        let place = Place { first: 0, cores: config.cores };
+        let world = World::new(WorldConfig { cores: config.cores + more + 1, ..config });
         let shelf = Shelf::new(&world, drives, resets);
-        let rig = Self::with(world, Some(shelf.clone()), host);
-        rig.run(&mut Blind, BOUND, "to connect a shelf", || shelf.is_connected())?;
-        shelf.opens();
+        let boot = world.seed();
+        Self::connected(Rc::new(world), (&shelf, Server::First), place, (host, boot))
+    }
+
+    /// Switches another machine on, in the same world and behind the same shelf, and connects it:
+    /// that host's, in this boot or in another.
+    ///
+    /// # Errors
+    /// `Stall` if it is never connected.
+    ///
+    /// # Panics
+    /// If there is no shelf, or no core is left.
+    pub fn next(&self, host: u8, is_same_boot: bool) -> Outcome<Self> {
+        let first = self.place.cores;
+        let place = Place { first, cores: self.world.cores() - first - 1 };
+        let shelf = &self.paths.as_ref().expect("a shelf").shelf;
+        let boot = if is_same_boot { self.boot } else { !self.boot };
+        Self::connected(self.world.clone(), (shelf, Server::Second), place, (host, boot))
+    }
+
+    fn connected(
+        world: Rc<World<Message>>,
+        (shelf, by): (&Rc<Shelf>, Server),
+        place: Place,
+        (host, boot): (u8, u64),
+    ) -> Outcome<Self> {
+        let rng = Rng::new(world.seed() ^ 0x0073_6865_6c66 ^ (by as u64) << 32);
+        let cores: Vec<SimEnv<Message>> = place.all().map(|core| world.env(core)).collect();
+        let paths = Paths::new(shelf, &cores, (by, host), rng);
+        let rig = Self::with(world, place, Some(paths.clone()), (host, boot));
+        rig.run(&mut Blind, BOUND, "to connect a shelf", || paths.is_connected())?;
+        paths.opens();
         Ok(rig)
     }
 
-    fn with(world: World<Message>, shelf: Option<Rc<Shelf>>, host: u8) -> Self {
+    fn with(
+        world: Rc<World<Message>>,
+        place: Place,
+        paths: Option<Rc<Paths>>,
+        (host, boot): (u8, u64),
+    ) -> Self {
         let aided = Rc::<Jobs>::default();
-        let start = |env| {
-            let env = Machine::new(env, shelf.as_ref());
+        let start = |core| {
+            let env = Machine::new(world.env(core), place, paths.as_ref());
             let accelerator = aid::of(&env, world.seed(), &aided);
             Core::start_with(env, SETTINGS, accelerator)
         };
-        let count = world.envs().len() - usize::from(shelf.is_some());
-        let cores = world.envs().into_iter().take(count).map(start).collect();
-        Self { world, cores, aided, shelf, host }
+        let cores = place.all().map(start).collect();
+        Self { world, cores, aided, paths, place, host, boot }
     }
 
     /// Says who this server is, before it has a shared array: the host of its number, and a boot of
@@ -141,7 +188,7 @@ impl Rig {
     pub fn identify(&self, watch: &mut dyn Watch) -> Outcome<()> {
         let host = self.host;
         let mut boot = [0; 16];
-        boot[..8].copy_from_slice(&self.world.seed().to_le_bytes());
+        boot[..8].copy_from_slice(&self.boot.to_le_bytes());
         let identity = Identity {
             host: Uuid::from_random([host; 16]),
             boot: Uuid::from_random(boot),
@@ -153,22 +200,22 @@ impl Rig {
 
     /// The server stands still, as a whole, or goes on. The shelf does not.
     pub fn halt(&self, is_halted: bool) {
-        for core in 0..self.cores.len() {
-            self.world.halt(CoreId(core as u16), is_halted);
-        }
+        self.place.all().for_each(|core| self.world.halt(core, is_halted));
     }
 
     /// A core.
     pub fn env(&self, core: CoreId) -> Machine {
-        Machine::new(self.world.env(core), self.shelf.as_ref())
+        Machine::new(self.world.env(self.place.of(core)), self.place, self.paths.as_ref())
     }
 
     /// Switches a machine on whose engine has the daemon's settings, and no accelerator.
     pub fn as_served(config: WorldConfig) -> Self {
-        let world = World::new(config);
-        let start = |env| Core::start_with(Machine::new(env, None), Settings::default(), None);
-        let cores = world.envs().into_iter().map(start).collect();
-        Self { world, cores, aided: Rc::default(), shelf: None, host: 1 }
+        let (place, world) = (Place { first: 0, cores: config.cores }, World::new(config));
+        let machine = |core| Machine::new(world.env(core), place, None);
+        let start = |core| Core::start_with(machine(core), Settings::default(), None);
+        let (cores, boot) = (place.all().map(start).collect(), world.seed());
+        let (world, aided) = (Rc::new(world), Rc::default());
+        Self { world, cores, aided, paths: None, place, host: 1, boot }
     }
 
     /// Ends the machine: by a cut of its power, or only the process.
@@ -230,7 +277,7 @@ impl Rig {
         let reply = Box::new(move |result| {
             *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(result);
         });
-        self.world.env(CoreId(0)).post(CoreId(0), Mail::Request(request(reply)));
+        self.env(CoreId(0)).post(CoreId(0), Mail::Request(request(reply)));
         Answer(answer)
     }
 
@@ -263,7 +310,7 @@ impl Rig {
         drives: Vec<DriveRef<SharedSimDrive>>,
         options: StartOptions,
     ) -> Outcome<Result<ArrayStatus, ManageError>> {
-        if self.shelf.is_some() || drives.iter().any(|own| says_shared(&own.shared)) {
+        if self.paths.is_some() || drives.iter().any(|own| says_shared(&own.shared)) {
             self.identify(watch)?;
         }
         let started =

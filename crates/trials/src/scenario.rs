@@ -5,8 +5,8 @@
 //! rest stays as it is: that is how failures shrink.
 
 use crate::abilities::{CATCH_UP, DRIVE_DISCARD};
+use crate::paths::Trouble;
 use crate::rig::ARRAY;
-use crate::shelf::Trouble;
 use crate::trouble::{self, Kind};
 use core::fmt;
 use engine::limits::DRIVES_MAX;
@@ -136,6 +136,37 @@ pub enum End {
     /// The server stands still. Another takes the array over, and then the first goes on. Only of a
     /// shared array.
     Halt,
+    /// The server is no more, and what it had sent to the shelf is still there. Another one comes.
+    Dead(Next),
+}
+
+impl End {
+    /// Whether another server comes while something of this one may still be under way.
+    pub const fn has_next(self) -> bool {
+        matches!(self, Self::Halt | Self::Dead(_))
+    }
+}
+
+/// Who comes after a server that is no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// The same host's next process: the shelf has heard of the end of the last one.
+    Process,
+    /// The same host, started anew.
+    Boot,
+    /// Another host.
+    Host,
+}
+
+impl Next {
+    /// What the tally calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "server dead: its next process",
+            Self::Boot => "server dead: its next boot",
+            Self::Host => "server dead: another server",
+        }
+    }
 }
 
 /// From one start of the array to its end.
@@ -236,6 +267,8 @@ impl fmt::Display for Cuts {
 
 /// One in so many trials has its drives behind a shelf, if it may.
 const SHELVES: u64 = 4;
+/// As some may not, so many of a hundred of the others have, too.
+const SHELVES_MORE: u8 = 8;
 /// One in so many of the others has a shared array.
 const SHARED: u64 = 8;
 /// Drives of such a trial, at most.
@@ -642,7 +675,9 @@ fn behind_a_shelf(scenario: &mut Scenario) {
     let is_late =
         |step: &Step| matches!(step.what, What::Drive(Fault::Hung(_) | Fault::Held(_), _));
     let mut steps = scenario.sessions.iter().flat_map(|session| &session.steps);
-    if rng.below(SHELVES) != 0 || scenario.drives.len() > SHELF_MOST || steps.any(is_late) {
+    let mut more = Rng::new(scenario.seed ^ 0x006d_6f72_6532);
+    let is_one = rng.below(SHELVES) == 0 || more.chance(SHELVES_MORE);
+    if !is_one || scenario.drives.len() > SHELF_MOST || steps.any(is_late) {
         return;
     }
     scenario.shelf = Some(rng.chance(60));
@@ -663,8 +698,8 @@ fn behind_a_shelf(scenario: &mut Scenario) {
     }
 }
 
-/// Has servers share some arrays, and one stand still while another takes over. Drawn from a
-/// generator of its own.
+/// Has servers share some arrays, and one stand still, or be no more, while another takes over.
+/// Drawn from a generator of its own.
 fn share(scenario: &mut Scenario) {
     let mut rng = Rng::new(scenario.seed ^ 0x0073_6861_7265);
     // What is late, or runs for long, is so though its server is taken for dead.
@@ -681,7 +716,16 @@ fn share(scenario: &mut Scenario) {
     let count = scenario.sessions.len();
     if count > 1 && rng.chance(70) {
         let at = rng.index(count - 1);
-        scenario.sessions[at].end = End::Halt;
+        let ends = [
+            End::Halt,
+            End::Halt,
+            End::Dead(Next::Process),
+            End::Dead(Next::Boot),
+            End::Dead(Next::Host),
+        ];
+        // Only what is behind a shelf outlives its server.
+        let end = rng.index(ends.len());
+        scenario.sessions[at].end = if scenario.shelf.is_some() { ends[end] } else { End::Halt };
     }
 }
 
@@ -717,6 +761,19 @@ impl fmt::Display for Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quarter_of_all_trials_has_its_drives_behind_a_shelf() {
+        let seeds = || (0..4_000).map(Scenario::new);
+        let shelves = seeds().filter(|own| own.shelf.is_some()).count();
+        assert!((1_000..1_200).contains(&shelves), "{shelves} of 4000");
+        let has = |own: &Scenario, end| own.sessions.iter().any(|session| session.end == end);
+        let ends = [Next::Process, Next::Boot, Next::Host].map(End::Dead).into_iter();
+        for end in ends.chain([End::Halt]) {
+            let count = seeds().filter(|own| own.shelf.is_some() && has(own, end)).count();
+            assert!(count > 20, "{count} of 4000 end {end:?}");
+        }
+    }
 
     #[test]
     fn few_arrays_have_many_drives_and_some_the_most() {

@@ -10,9 +10,9 @@ use crate::decoder::record::{self, State};
 use crate::failure::{Failure, Oracle, Outcome};
 use crate::fleet::Picked;
 use crate::machine::Machine;
+use crate::paths::{Paths, Trouble};
 use crate::rig::{ARRAY, Answer, BOUND, Rig, Watch, reference};
 use crate::scenario::{Admin, Fault, Host, Scenario, Session, Step, What, shape};
-use crate::shelf::{Shelf, Trouble};
 use crate::tally::{Cause, Tally};
 use crate::versions::Versions;
 use core::future::Future;
@@ -95,8 +95,8 @@ pub struct Floor {
     hangs: RefCell<Vec<Rc<Hang>>>,
     /// The shelf lost its power, and drives what they had in caches.
     pub unpowered: Cell<bool>,
-    /// What the drives are behind, if they are.
-    shelf: Option<Rc<Shelf>>,
+    /// How the drives are reached, if they are behind a shelf.
+    paths: Option<Rc<Paths>>,
     tally: RefCell<Tally>,
 }
 
@@ -106,7 +106,7 @@ impl Floor {
         scenario: &Scenario,
         session: &Session,
         versions: &Rc<RefCell<Versions>>,
-        (drives, shelf): (&[SharedSimDrive], Option<&Rc<Shelf>>),
+        (drives, paths): (&[SharedSimDrive], Option<&Rc<Paths>>),
         seats: &[usize],
         owing: bool,
     ) -> Rc<Self> {
@@ -136,7 +136,7 @@ impl Floor {
             hushed: Cell::new(false),
             hangs: RefCell::default(),
             unpowered: Cell::new(false),
-            shelf: shelf.cloned(),
+            paths: paths.cloned(),
             tally: RefCell::default(),
         })
     }
@@ -176,7 +176,7 @@ impl Floor {
             self.hear(rig, status);
             // What is late by then comes before the end.
             let over = self.lanes.get() == 0
-                && !rig.shelf.as_ref().is_some_and(|shelf| shelf.is_in_trouble())
+                && !rig.paths.as_ref().is_some_and(|paths| paths.is_in_trouble())
                 && self.persons.borrow().is_empty()
                 && self.asked.borrow().is_empty();
             over || self.failure.borrow().is_some()
@@ -308,7 +308,7 @@ impl Floor {
         let hangs = self.hangs.borrow();
         let meanwhile = hangs.iter().filter(|hang| hang.over.get().is_none_or(|at| at > begun));
         let most = meanwhile.fold(PROMPT, |most, hang| most.after(hang.wait));
-        let most = self.shelf.as_ref().map_or(most, |shelf| most.after(shelf.waits(begun)));
+        let most = self.paths.as_ref().map_or(most, |paths| most.after(paths.waits(begun)));
         let took = env.now().since(begun);
         if took > most {
             return Err(format!("a request took {took:?}, more than {most:?}"));
@@ -456,7 +456,7 @@ impl Floor {
 
     /// A port of the shelf has a trouble, if the other has none.
     fn trouble(&self, trouble: Trouble, rng: &mut Rng) {
-        let is_so = self.shelf.as_ref().is_some_and(|own| own.befall(trouble, rng));
+        let is_so = self.paths.as_ref().is_some_and(|own| own.befall(trouble, rng));
         if !is_so {
             return;
         }

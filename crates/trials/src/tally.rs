@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What every oracle looks at. One that never did has shown nothing.
-pub const LOOKS: [&str; 19] = [
+pub const LOOKS: [&str; 20] = [
     "versions: blocks read",
     "decoder: pages read",
     "decoder: pages of redundancy",
@@ -22,6 +22,7 @@ pub const LOOKS: [&str; 19] = [
     "start: started",
     "start: refused",
     "stall: came to rest",
+    "owner: changes by another server",
     "determinism: run twice",
 ];
 

@@ -1,21 +1,21 @@
 //! One seed: its sessions are run, pictures are taken, and each is looked at.
 
-use crate::before::{Before, start, still};
+use crate::before::{Before, judge, start, still};
 use crate::camera::{Camera, Picture};
 use crate::decoder::array::Decoded;
 use crate::failure::{Failure, Oracle, Outcome};
-use crate::fleet::{Areas, Picked, count_fired, pick};
+use crate::fleet::{Areas, Picked, count_fired, pick, references};
 use crate::halt::{Beside, Halted};
 use crate::lists;
 use crate::owed::Owed;
-use crate::point::{self, Aim, Context};
+use crate::point::{self, Aim, Context, OPTIONS};
 use crate::rig::{ARRAY, Blind, Rig, references_in_order};
-use crate::scenario::{Cuts, End, Scenario, new_array};
+use crate::scenario::{Cuts, End, Next, Scenario, new_array};
 use crate::session::Floor;
-use crate::tally::Tally;
+use crate::tally::{Cause, Tally};
 use crate::trouble::Kind;
 use crate::versions::Versions;
-use engine::manage::command::{NewArray, Request};
+use engine::manage::command::{ArrayStatus, NewArray, Request};
 use sim::{Rng, SharedSimDrive, WorldConfig};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,15 @@ struct Trial<'a> {
     /// The one that had it, and stands still.
     halted: Option<Halted>,
     context: Context,
+}
+
+/// How a session begins.
+struct Begun {
+    status: ArrayStatus,
+    /// What can't be read by then.
+    lost: BTreeMap<(usize, u64), Cause>,
+    /// Parity is not to be counted on.
+    owing: bool,
 }
 
 /// Runs the trial of a scenario. What it counted is in `tally` also when something was found.
@@ -153,65 +162,86 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Runs a session; false if it is the last one: the array can't be started any more, or lacks
-    /// more than scenarios count on.
-    fn session(&mut self, number: usize) -> Outcome<bool> {
+    /// The server of a session.
+    fn server(&self, number: usize) -> Outcome<Rig> {
         let session = &self.scenario.sessions[number];
+        if let Some(halted) = self.halted.as_ref().filter(|own| own.is_beside()) {
+            return halted.next(self.host);
+        }
         self.drives.iter().for_each(SharedSimDrive::calm);
-        let rig = match self.scenario.shelf {
-            Some(resets) => Rig::behind(session.world.clone(), &self.drives, (resets, self.host))?,
-            None => Rig::of(session.world.clone(), self.host),
+        let Some(resets) = self.scenario.shelf else {
+            return Ok(Rig::of(session.world.clone(), self.host));
         };
-        let found = pick(&self.drives);
+        let next = self.scenario.sessions.get(number + 1).filter(|_| session.end.has_next());
+        let more = next.map_or(0, |next| next.world.cores);
+        Rig::behind(session.world.clone(), &self.drives, (resets, self.host), more)
+    }
+
+    /// Starts the array, if it can be.
+    fn begin(&mut self, rig: &Rig, camera: &mut Camera) -> Outcome<Option<Begun>> {
+        // What the server before had sent may still land: this one starts from what the drives held
+        // as it first changed them.
+        let mut said = None;
+        let mut found = None;
+        if let Some(paths) = rig.paths.as_ref().filter(|_| self.halted.is_some()) {
+            let drives = references(&self.drives, &mut self.rng);
+            said = Some(rig.assemble(&mut Blind, drives, OPTIONS)?);
+            found = paths.shelf.book.take_before();
+        }
+        let found = found.unwrap_or_else(|| pick(&self.drives));
         let before = Before::of(&found, self.owed);
         self.owed = before.owed;
+        camera.owed = self.owed;
         // With parity not to be counted on only for a cause that is known.
         let owing = before.decoded().map_or(true, |d| before.owed.any() && d.owes_regions());
         before.forgive_maps(&mut self.versions.borrow_mut(), &mut self.context.tally);
         let lost = before.lost(&self.versions.borrow(), self.scenario.unit);
+        let started = match said {
+            Some(said) => judge(&before, said, &mut self.context.tally)?,
+            None => {
+                let with = (&mut self.rng, &mut self.context.tally);
+                let mut beside = Beside { other: camera, halted: &mut self.halted };
+                start(rig, &mut beside, (&self.drives, &before), with)?
+            }
+        };
+        Ok(started.map(|status| Begun { status, lost, owing }))
+    }
+
+    /// Runs a session; false if it is the last one: the array can't be started any more, or lacks
+    /// more than scenarios count on.
+    fn session(&mut self, number: usize) -> Outcome<bool> {
+        let session = &self.scenario.sessions[number];
+        let rig = self.server(number)?;
         let most = self.scenario.pictures / self.scenario.sessions.len();
         let mut camera = Camera::new(&self.drives, &self.versions, self.rng.fork(), most);
         if self.context.aim == Aim::Lone {
             camera.look_within(self.context.areas.map.end..self.context.areas.data.start);
         }
-        camera.owed = self.owed;
-        let with = (&mut self.rng, &mut self.context.tally);
-        let mut beside = Beside { other: &mut camera, halted: &mut self.halted };
-        let started = start(&rig, &mut beside, (&self.drives, &before), with);
-        let Some(status) = started? else {
+        let Some(Begun { status, lost, owing }) = self.begin(&rig, &mut camera)? else {
             self.context.tally.refused += 1;
             return Ok(false);
         };
         if let Some(halted) = &mut self.halted {
             halted.wakes(rig.world.now(), Nanos(self.rng.below(WAKES_BY.0)));
-            self.context.tally.fault("taken over", 1);
+            self.context.tally.fault(halted.name(), 1);
         }
         if self.rng.coin() {
             lists::resume(&rig, &mut camera, &status)?;
         }
         point::settle_volumes(&status, &mut self.versions.borrow_mut())?;
-        let drives = (&self.drives[..], rig.shelf.as_ref());
+        let drives = (&self.drives[..], rig.paths.as_ref());
         let floor = Floor::new(self.scenario, session, &self.versions, drives, &self.seats, owing);
         *floor.lost.borrow_mut() = lost;
         let mut beside = Beside { other: &mut camera, halted: &mut self.halted };
         self.seats = floor.run(&rig, &status, &mut beside, &mut self.context.tally)?;
         if let Some(halted) = self.halted.take() {
-            halted.end();
+            halted.end(&rig);
         }
         if number + 1 == self.scenario.sessions.len() {
             self.rest(&rig)?;
         }
-        if session.end != End::Halt {
-            self.end(&rig, &mut camera, session.end)?;
-        }
-        count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
-        self.context.tally.traced(rig.world.trace_hash());
-        self.context.tally.fault("parity by an accelerator", rig.aided.done.get());
-        self.context.tally.fault("a job left undone", rig.aided.undone.get());
-        let border = rig.world.boundaries();
-        if session.end == End::Halt {
-            self.halt(rig, &floor);
-        }
+        self.owners(&rig)?;
+        let border = self.close(rig, &mut camera, (session.end, &floor))?;
         // The end itself: after a clean stop no resync covers up what is wrong.
         let mut versions = self.versions.borrow().clone();
         if !self.clean() {
@@ -224,6 +254,35 @@ impl Trial<'_> {
         self.keep(camera);
         // What drives lost with their caches nobody has made good before the next session.
         Ok(!floor.unpowered.get())
+    }
+
+    /// Nothing of a server has landed after another had the array.
+    fn owners(&mut self, rig: &Rig) -> Outcome<()> {
+        let Some(paths) = &rig.paths else { return Ok(()) };
+        let book = &paths.shelf.book;
+        self.context.tally.look("owner: changes by another server", book.looked());
+        book.found().map_or(Ok(()), |text| Err(Failure::new(Oracle::Owner, text)))
+    }
+
+    /// Ends a session; at which border of requests.
+    fn close(
+        &mut self,
+        rig: Rig,
+        camera: &mut Camera,
+        (end, floor): (End, &Floor),
+    ) -> Outcome<u64> {
+        if !end.has_next() {
+            self.end(&rig, camera, end)?;
+        }
+        count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
+        self.context.tally.traced(rig.world.trace_hash());
+        self.context.tally.fault("parity by an accelerator", rig.aided.done.get());
+        self.context.tally.fault("a job left undone", rig.aided.undone.get());
+        let border = rig.world.boundaries();
+        if end.has_next() {
+            self.halt(rig, floor, end);
+        }
+        Ok(border)
     }
 
     /// Lets some arrays come to rest after their last session: then in-flight pages name nothing.
@@ -270,7 +329,7 @@ impl Trial<'_> {
                 rig.world.crash();
                 self.versions.borrow_mut().crashed();
             }
-            End::Kill | End::Halt => {
+            End::Kill | End::Halt | End::Dead(_) => {
                 rig.world.kill();
                 self.versions.borrow_mut().crashed();
             }
@@ -278,12 +337,18 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// The server stands still, and another one comes next.
-    fn halt(&mut self, rig: Rig, floor: &Floor) {
-        let (volumes, unit) = (floor.volumes(), self.scenario.unit);
-        let halted = Halted::new(rig, &volumes, &self.versions, unit, &mut self.rng);
+    /// The server stands still, or is no more, and another one comes next.
+    fn halt(&mut self, rig: Rig, floor: &Floor, end: End) {
+        if rig.paths.is_some() {
+            self.drives.iter().for_each(SharedSimDrive::calm);
+        }
+        let next = if let End::Dead(next) = end { Some(next) } else { None };
+        let (volumes, how) = (floor.volumes(), (self.scenario.unit, next));
+        let halted = Halted::new(rig, &volumes, &self.versions, how, &mut self.rng);
         self.halted = Some(halted);
-        self.host = 3 - self.host;
+        if next.is_none_or(|next| next == Next::Host) {
+            self.host = 3 - self.host;
+        }
         self.versions.borrow_mut().crashed();
     }
 

@@ -13,6 +13,7 @@
 //! | a write begins            | and the new version  | and the new version                      |
 //! | it ends well              | the new version      | the new version if durable, else as it is|
 //! | it fails                  | as it is             | as it is                                 |
+//! | it ends well behind a loss of caches, not durable | as it is | as it is                     |
 //! | a flush ends well         | as it is             | from the oldest of now at its begin      |
 //! | a read gives a version    | that                 | as it is                                 |
 //! | power cut, end of process | what is kept         | as it is                                 |
@@ -62,6 +63,8 @@ pub struct Versions {
     grain: usize,
     volatile: bool,
     next: Version,
+    /// Versions before it began before drives lost what they had in caches.
+    lost: Version,
     zero: Rc<[Version]>,
     volumes: Vec<Record>,
 }
@@ -113,7 +116,8 @@ fn read_label(bytes: &[u8]) -> String {
 impl Versions {
     /// No volumes yet. `grain`: the smallest run of bytes that drives write whole.
     pub fn new(grain: usize, volatile: bool) -> Self {
-        Self { grain, volatile, next: 1, zero: Rc::new([0]), volumes: Vec::new() }
+        let (zero, volumes) = (Rc::new([0]), Vec::new());
+        Self { grain, volatile, next: 1, lost: 0, zero, volumes }
     }
 
     /// Bytes of a block.
@@ -238,6 +242,10 @@ impl Versions {
     /// A write ended well.
     pub fn end(&mut self, at: usize, from: u64, bytes: u64, version: Version, fua: bool) {
         let durable = fua || !self.volatile;
+        if !durable && version & !ZEROS < self.lost {
+            // The drive may have had it when it lost what it had.
+            return;
+        }
         let list: Rc<[Version]> = Rc::new([version]);
         let span = self.span(from, bytes);
         for block in &mut self.volumes[at].blocks[span] {
@@ -285,6 +293,7 @@ impl Versions {
 
     /// Drives have lost what they had in caches, while hosts go on.
     pub fn lost_caches(&mut self) {
+        self.lost = self.next;
         for block in self.volumes.iter_mut().flat_map(|v| &mut v.blocks) {
             block.now = block.kept.clone();
         }
@@ -408,6 +417,18 @@ mod tests {
         for (version, fine) in [(0, false), (1, false), (2, true), (3, true)] {
             let got = bytes(&versions, version);
             assert_eq!(versions.clone().check(0, 0, &got, false).is_ok(), fine, "{version}");
+        }
+    }
+
+    #[test]
+    fn what_a_drive_had_before_it_lost_its_cache_may_be_gone() {
+        for (fua, may) in [(false, true), (true, false)] {
+            let mut versions = one(true);
+            let v = versions.begin(0, 0, 512, false);
+            versions.lost_caches();
+            versions.end(0, 0, 512, v, fua);
+            let zeros = vec![0; 512];
+            assert_eq!(versions.check(0, 0, &zeros, false).is_ok(), may, "durable: {fua}");
         }
     }
 
