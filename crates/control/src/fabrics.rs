@@ -292,7 +292,7 @@ impl Fabrics {
 
     /// What is wrong where a lost path of a subsystem takes longer than a drive may take, by what
     /// its controllers say and how they were connected; once.
-    fn is_slow(&self, fabric: &Fabric, subsystem: &Nqn) -> Option<String> {
+    fn slow_paths(&self, fabric: &Fabric, subsystem: &Nqn) -> Option<String> {
         let name = subsystem.to_string();
         let fence_ms = fabric.fence(subsystem)?.0 / 1_000_000;
         let deadline_ms = self.deadline_ms.load(Ordering::Relaxed);
@@ -315,7 +315,7 @@ impl Fabrics {
                     FabricError::Cloned { path, other } => OpenError::Cloned { path, other },
                     other => remote(other.to_string()),
                 })?;
-                if let Some(warning) = self.is_slow(&fabric, &subsystem) {
+                if let Some(warning) = self.slow_paths(&fabric, &subsystem) {
                     runtime::say(format_args!("palisade: warning: {warning}"));
                 }
                 Ok(drive)

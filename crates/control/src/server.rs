@@ -122,8 +122,8 @@ fn configure(manager: &Manager, config: &Config) {
     manager.https().set(config.https());
     manager.metrics.set_open(config.metrics);
     manager.described.send_replace(config.described());
-    manager.data.fabrics().set(config.fabrics.clone(), manager.state().cloned());
     manager.data.fabrics().set_deadline(config.drive_deadline_ms);
+    manager.data.fabrics().set(config.fabrics.clone(), manager.state().cloned());
 }
 
 /// Serves until it is told to stop, with a manager that is changed so. Answers with what went wrong

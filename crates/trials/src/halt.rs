@@ -18,6 +18,7 @@
 
 use crate::failure::Outcome;
 use crate::machine::{Machine, Message};
+use crate::paths::KEEP_ALIVE;
 use crate::rig::{Rig, Watch};
 use crate::scenario::Next;
 use crate::versions::Versions;
@@ -34,6 +35,8 @@ const AWAKE: Nanos = Nanos::from_millis(6_000);
 const QUIET: Nanos = Nanos::from_millis(300);
 /// The longest from its end to the begin of the other, behind a shelf.
 const LATER_MOST: Nanos = Nanos::from_millis(2_000);
+/// After this long nothing is under way any more of a server that is no more, in whichever drive.
+const LANDED: Nanos = Nanos(3 * KEEP_ALIVE.0);
 /// From one write of its hosts to the next, then.
 const PAUSE: Nanos = Nanos::from_millis(70);
 
@@ -74,6 +77,7 @@ impl Halted {
         match &rig.paths {
             None => rig.world.run_for(QUIET),
             Some(paths) => {
+                paths.shelf.book.first_is_over();
                 next.inspect(|next| paths.die(*next == Next::Process, rng));
                 rig.world.run_for(Nanos(rng.below(LATER_MOST.0) * rng.below(2)));
             }
@@ -123,7 +127,9 @@ impl Halted {
     /// It ends, when it has gone on for long enough.
     pub fn end(mut self, other: &Rig) {
         if self.next.is_some() {
-            return;
+            // By then all has landed, or never will.
+            let landed = self.begun.0.after(LANDED);
+            return other.world.run_for(landed.since(other.world.now()));
         }
         if self.is_beside() {
             let now = other.world.now();

@@ -6,14 +6,13 @@
 //!
 //! | the array is    | becomes      | when                                                    |
 //! |-----------------|--------------|---------------------------------------------------------|
-//! | the first's     | the second's | the second changes anything but the page of its owner   |
+//! | the first's     | the second's | the second changes anything, and be it an owner's page  |
 //!
 //! Invariants
 //! - At that moment nothing is under way that the first has asked for, and nothing comes later.
-//! - What the drives held then is what the second has started from.
+//! - What the drives held then is what the second starts from: it has only read them.
 
 use crate::fleet::{Picked, pick};
-use format::limits::{OWNER_AT, OWNER_BYTES};
 use io::blocks::OfDrive;
 use io::{BlockError, Blocks, Buf, BufMut};
 use sim::{SharedSimDrive, SimDrive};
@@ -39,6 +38,9 @@ pub struct Book {
     found: RefCell<Option<String>>,
     /// Changes of the second.
     seconds: Cell<u64>,
+    /// The first stands still, or is no more; what of it has begun or ended since.
+    is_over: Cell<bool>,
+    late: Cell<u64>,
 }
 
 impl Book {
@@ -50,6 +52,8 @@ impl Book {
             before: RefCell::default(),
             found: RefCell::default(),
             seconds: Cell::new(0),
+            is_over: Cell::new(false),
+            late: Cell::new(0),
         })
     }
 
@@ -63,16 +67,26 @@ impl Book {
         self.found.borrow().clone()
     }
 
-    /// How many changes of the second were looked at since it was asked.
-    pub fn looked(&self) -> u64 {
-        self.seconds.take()
+    /// The first stands still, or is no more.
+    pub fn first_is_over(&self) {
+        self.is_over.set(true);
+    }
+
+    /// How many changes of the second were looked at since it was asked, and begins and ends of
+    /// changes of the first since that was over.
+    pub fn looked(&self) -> (u64, u64) {
+        (self.seconds.take(), self.late.take())
+    }
+
+    fn counts_late(&self) {
+        self.late.set(self.late.get() + u64::from(self.is_over.get()));
     }
 
     fn begins(&self, by: Server, drive: usize, (at, bytes): (u64, u64)) {
-        let is_page = at == OWNER_AT && bytes == OWNER_BYTES as u64;
         let has_another = self.before.borrow().is_some();
         match by {
             Server::First => {
+                self.counts_late();
                 self.under_way.set(self.under_way.get() + 1);
                 if has_another {
                     self.note(format!(
@@ -81,7 +95,6 @@ impl Book {
                     ));
                 }
             }
-            Server::Second if is_page => {}
             Server::Second => {
                 self.seconds.set(self.seconds.get() + 1);
                 let left = self.under_way.get();
@@ -100,6 +113,7 @@ impl Book {
 
     fn ends(&self, by: Server) {
         if by == Server::First {
+            self.counts_late();
             self.under_way.set(self.under_way.get() - 1);
         }
     }
@@ -125,7 +139,7 @@ pub struct Booked {
 impl Booked {
     async fn change<T>(&self, place: (u64, u64), change: impl Future<Output = T>) -> T {
         self.book.begins(self.by, self.number, place);
-        // One that nobody waits for any more is under way all the same.
+        // The target carries each to its end, whoever waits for it.
         let outcome = change.await;
         self.book.ends(self.by);
         outcome
@@ -187,6 +201,7 @@ impl Blocks for Booked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use format::limits::{OWNER_AT, OWNER_BYTES};
     use sim::DriveConfig;
     use units::MIB;
 
@@ -200,9 +215,8 @@ mod tests {
     fn what_is_under_way_when_another_begins_is_found() {
         let own = book();
         own.begins(Server::First, 0, (8192, 512));
-        own.begins(Server::Second, 0, PAGE);
         assert_eq!((own.found(), own.take_before().is_some()), (None, false));
-        own.begins(Server::Second, 0, (0, 4096));
+        own.begins(Server::Second, 0, PAGE);
         assert!(own.found().is_some_and(|text| text.contains("1 changes")));
     }
 

@@ -142,6 +142,7 @@ impl Rig {
     /// # Panics
     /// If there is no shelf, or no core is left.
     pub fn next(&self, host: u8, is_same_boot: bool) -> Outcome<Self> {
+        assert_eq!(self.place.first, 0, "there are two at most");
         let first = self.place.cores;
         let place = Place { first, cores: self.world.cores() - first - 1 };
         let shelf = &self.paths.as_ref().expect("a shelf").shelf;

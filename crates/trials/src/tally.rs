@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What every oracle looks at. One that never did has shown nothing.
-pub const LOOKS: [&str; 20] = [
+pub const LOOKS: [&str; 21] = [
     "versions: blocks read",
     "decoder: pages read",
     "decoder: pages of redundancy",
@@ -23,6 +23,7 @@ pub const LOOKS: [&str; 20] = [
     "start: refused",
     "stall: came to rest",
     "owner: changes by another server",
+    "owner: late changes of the server before",
     "determinism: run twice",
 ];
 

@@ -217,7 +217,9 @@ impl Trial<'_> {
         if self.context.aim == Aim::Lone {
             camera.look_within(self.context.areas.map.end..self.context.areas.data.start);
         }
-        let Some(Begun { status, lost, owing }) = self.begin(&rig, &mut camera)? else {
+        let begun = self.begin(&rig, &mut camera);
+        self.owners(&rig)?;
+        let Some(Begun { status, lost, owing }) = begun? else {
             self.context.tally.refused += 1;
             return Ok(false);
         };
@@ -233,14 +235,15 @@ impl Trial<'_> {
         let floor = Floor::new(self.scenario, session, &self.versions, drives, &self.seats, owing);
         *floor.lost.borrow_mut() = lost;
         let mut beside = Beside { other: &mut camera, halted: &mut self.halted };
-        self.seats = floor.run(&rig, &status, &mut beside, &mut self.context.tally)?;
+        let seats = floor.run(&rig, &status, &mut beside, &mut self.context.tally);
+        self.owners(&rig)?;
+        self.seats = seats?;
         if let Some(halted) = self.halted.take() {
             halted.end(&rig);
         }
         if number + 1 == self.scenario.sessions.len() {
             self.rest(&rig)?;
         }
-        self.owners(&rig)?;
         let border = self.close(rig, &mut camera, (session.end, &floor))?;
         // The end itself: after a clean stop no resync covers up what is wrong.
         let mut versions = self.versions.borrow().clone();
@@ -260,7 +263,9 @@ impl Trial<'_> {
     fn owners(&mut self, rig: &Rig) -> Outcome<()> {
         let Some(paths) = &rig.paths else { return Ok(()) };
         let book = &paths.shelf.book;
-        self.context.tally.look("owner: changes by another server", book.looked());
+        let (changes, late) = book.looked();
+        self.context.tally.look("owner: changes by another server", changes);
+        self.context.tally.look("owner: late changes of the server before", late);
         book.found().map_or(Ok(()), |text| Err(Failure::new(Oracle::Owner, text)))
     }
 
@@ -274,6 +279,7 @@ impl Trial<'_> {
         if !end.has_next() {
             self.end(&rig, camera, end)?;
         }
+        self.owners(&rig)?;
         count_fired(&self.drives, &self.context.areas, &mut self.context.tally);
         self.context.tally.traced(rig.world.trace_hash());
         self.context.tally.fault("parity by an accelerator", rig.aided.done.get());

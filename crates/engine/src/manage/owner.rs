@@ -93,11 +93,31 @@ pub(super) struct Was {
     pages: BTreeSet<Sign>,
 }
 
-impl Was {
-    /// Whether a page is of an owner, and a term, that was found.
-    fn has_owner_of(&self, page: &OwnerPage) -> bool {
-        let of = |(owner, term, _): &Sign| (page.owner, page.term) == (*owner, *term);
-        self.pages.iter().any(of)
+/// Whether two pages are of one owner, in one term.
+fn is_of_same(one: &OwnerPage, other: &OwnerPage) -> bool {
+    (one.owner, one.term) == (other.owner, other.term)
+}
+
+/// What the owner that was needs, by all of its pages.
+struct Times {
+    fence: Nanos,
+    period: Nanos,
+}
+
+impl Times {
+    fn of<E: Env>(pages: &[Option<OwnerPage>], drives: &[Watched<E>], identity: &Identity) -> Self {
+        let longest = |of: fn(&OwnerPage) -> u32| {
+            let all = pages.iter().flatten().map(of);
+            all.max().map(|ms| Nanos::from_millis(ms.into()))
+        };
+        let fence = longest(|page| page.fence_ms).or(longest_fence(drives)).unwrap_or_default();
+        let period = longest(|page| page.period_ms).unwrap_or(identity.heartbeat);
+        Self { fence, period: period.max(identity.heartbeat) }
+    }
+
+    /// How long no page may have moved of an owner that is taken for dead.
+    fn silence(&self) -> Nanos {
+        silence(self.period, self.fence)
     }
 }
 
@@ -281,8 +301,8 @@ impl<E: Host> Manager<E> {
         if needs_halves(assembly) && options.start_degraded && !options.others_are_off {
             return Err(ManageError::NeedsOthersOff(record.name.clone()));
         }
-        let mut pages: Vec<OwnerPage> = read_all(drives).await.into_iter().flatten().collect();
-        pages.retain(|page| self.inner.terms.is_foreign(page));
+        let found = self.foreign(drives).await;
+        let pages: Vec<OwnerPage> = found.iter().flatten().cloned().collect();
         let was = Was {
             record: record.owner.filter(|_| record.shared),
             pages: pages.iter().map(sign).collect(),
@@ -292,11 +312,6 @@ impl<E: Host> Manager<E> {
             Some(_) => return Err(self.owned(record, &pages)),
             None => {}
         }
-        let longest = |of: fn(&OwnerPage) -> u32| {
-            pages.iter().map(of).max().map(|ms| Nanos::from_millis(ms.into()))
-        };
-        let fence = longest(|page| page.fence_ms).or(longest_fence(drives)).unwrap_or_default();
-        let period = longest(|page| page.period_ms).unwrap_or(identity.heartbeat);
         let is_known = self.inner.changed.borrow().contains_key(&record.array);
         let span = match who(&identity, &was, is_known) {
             Who::Nobody => return Ok((was, false)),
@@ -306,52 +321,56 @@ impl<E: Host> Manager<E> {
             {
                 return Err(ManageError::NeedsOthersOff(record.name.clone()));
             }
-            Who::Host | Who::Boot => silence(period, fence),
+            Who::Host | Who::Boot => Times::of(&found, drives, &identity).silence(),
             Who::Process if mutants::is(Mutant::ProcessKept) => Nanos(0),
             Who::Process if end_all(drives, &was).await => Nanos(0),
-            Who::Process => fence,
+            Who::Process => Times::of(&found, drives, &identity).fence,
         };
-        let look = period.max(identity.heartbeat);
-        let was = self.unmoved(record, drives, (was, span, look)).await?;
-        Ok((was, true))
+        let pages = self.unmoved(record, drives, (found, span, &identity)).await?;
+        Ok((Was { pages, ..was }, true))
     }
 
-    /// Waits until no page has moved for some time, and says how the array is found then. Of an
-    /// owner that is no more a page may still have been under way to each drive; refused if one
-    /// moves twice, or is somebody else's.
+    /// The pages of drives that are not this process', each by its drive.
+    async fn foreign(&self, drives: &[Watched<E>]) -> Vec<Option<OwnerPage>> {
+        let all = read_all(drives).await.into_iter();
+        all.map(|page| page.filter(|page| self.inner.terms.is_foreign(page))).collect()
+    }
+
+    /// Waits until no page has moved for some time, and says which there are then. Of an owner that
+    /// is no more a page may still have been under way to each drive: it may move once, and what it
+    /// says counts. Refused if one moves twice, or is somebody else's.
     async fn unmoved(
         &self,
         record: &ArrayRecord,
         drives: &[Watched<E>],
-        (mut was, span, look): (Was, Nanos, Nanos),
-    ) -> Result<Was, ManageError> {
+        (mut known, span, identity): (Vec<Option<OwnerPage>>, Nanos, &Identity),
+    ) -> Result<BTreeSet<Sign>, ManageError> {
         let span = if mutants::is(Mutant::TakeOverEarly) { Nanos(0) } else { span };
         let mut until = self.env().now().after(span);
         let mut have_moved = vec![false; drives.len()];
         loop {
             let left = Nanos(until.0.saturating_sub(self.env().now().0));
+            let look = Times::of(&known, drives, identity).period;
             self.env().sleep(left.min(look)).await;
             let is_last = self.env().now() >= until;
-            let mut now = Was { pages: BTreeSet::new(), ..was.clone() };
             let mut has_moved = false;
-            for (page, moved) in read_all(drives).await.into_iter().zip(&mut have_moved) {
-                let Some(page) = page.filter(|page| self.inner.terms.is_foreign(page)) else {
+            for (at, page) in self.foreign(drives).await.into_iter().enumerate() {
+                // One that can't be read now is as it was.
+                let Some(page) = page else { continue };
+                if known[at].as_ref().map(sign) == Some(sign(&page)) {
                     continue;
-                };
-                if !was.pages.contains(&sign(&page)) {
-                    if core::mem::replace(moved, true) || !was.has_owner_of(&page) {
-                        return Err(self.owned(record, &[page]));
-                    }
-                    has_moved = true;
                 }
-                now.pages.insert(sign(&page));
+                let is_owners = known.iter().flatten().any(|own| is_of_same(own, &page));
+                if core::mem::replace(&mut have_moved[at], true) || !is_owners {
+                    return Err(self.owned(record, &[page]));
+                }
+                (known[at], has_moved) = (Some(page), true);
             }
             if has_moved {
-                // One that lives moves it once more.
-                until = self.env().now().after(span.max(Nanos(2 * look.0)));
-                was = now;
+                // One that lives moves it once more meanwhile.
+                until = self.env().now().after(Times::of(&known, drives, identity).silence());
             } else if is_last {
-                return Ok(was);
+                return Ok(known.iter().flatten().map(sign).collect());
             }
         }
     }

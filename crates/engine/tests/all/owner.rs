@@ -236,6 +236,25 @@ fn a_page_of_a_dead_owner_may_land_late_and_no_two() {
     }
 }
 
+/// It was reached by another way last, and what it sent by that may take longer.
+#[test]
+fn what_a_late_page_says_counts() {
+    let drives = drives(4, 48, false);
+    let one = server(48, (1, 11));
+    create(&one, Level::Raid5, &drives).unwrap();
+    one.world.run_for(PERIOD);
+    one.world.kill();
+    let next = server(49, (1, 12));
+    let started = start(&next, &drives, StartOptions::NONE);
+    next.world.run_for(PERIOD);
+    let page = page(&drives[1]).expect("has one");
+    let late = OwnerPage { heartbeat: page.heartbeat + 4, fence_ms: 5_000, ..page };
+    drives[1].overwrite(OWNER_AT, &owner::encode(&late));
+    let before = next.world.now();
+    next.answered(&started).unwrap();
+    assert!(next.world.now().since(before) >= Nanos::from_millis(6_000));
+}
+
 /// A host id that two machines have by mistake.
 #[test]
 fn another_boot_that_lives_is_not_taken_for_dead() {
