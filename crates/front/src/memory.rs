@@ -183,8 +183,23 @@ impl Share {
         let larger = fits..(fits + 2).min(PIECES.len());
         let smaller = if fits == last { last - 1..last } else { 0..0 };
         let taken = self.try_sizes(want, larger).or_else(|| self.try_sizes(want, smaller));
-        if taken.is_some() || self.reserve_used.get() {
-            return taken;
+        taken.or_else(|| self.try_reserve(want))
+    }
+
+    /// A piece of at least `want` bytes, cut to them; the reserve if there is none, which is as
+    /// large.
+    ///
+    /// # Panics
+    /// If the reserve is smaller.
+    pub fn try_take_all(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
+        assert!(want <= self.memory.size.reserve_bytes, "the reserve is as large");
+        self.try_take_whole(want).or_else(|| self.try_reserve(want))
+    }
+
+    /// What is in reserve, as much of it as is wanted.
+    fn try_reserve(self: &Rc<Self>, want: usize) -> Option<(BufMut, Lease)> {
+        if self.reserve_used.get() {
+            return None;
         }
         let want = want.min(self.memory.size.reserve_bytes);
         let piece = self.reserve.take(want, self.memory.kept.get())?;
@@ -215,6 +230,11 @@ impl Share {
     /// Takes a piece as [`Share::try_take_whole`] does, waiting for one.
     pub async fn take_whole<E: Env>(self: &Rc<Self>, env: &E, want: usize) -> (BufMut, Lease) {
         self.wait_for(env, || self.try_take_whole(want)).await
+    }
+
+    /// Takes a piece as [`Share::try_take_all`] does, waiting for one.
+    pub async fn take_all<E: Env>(self: &Rc<Self>, env: &E, want: usize) -> (BufMut, Lease) {
+        self.wait_for(env, || self.try_take_all(want)).await
     }
 
     async fn wait_for<E: Env, T>(&self, env: &E, take: impl Fn() -> Option<T>) -> T {
@@ -337,6 +357,20 @@ mod tests {
         let held = share.try_take_whole(128 << 10).unwrap();
         assert!(share.try_take_whole(16 << 10).is_none() && share.try_take(16 << 10).is_some());
         drop((held, share));
+        assert!(memory.is_idle());
+    }
+
+    #[test]
+    fn all_of_a_piece_is_a_whole_one_or_the_reserve() {
+        let size = MemorySize { connections: 2, reserve_bytes: LARGEST, pieces: [0, 0, 8, 1] };
+        let memory = ConnectionMemory::new(size);
+        let share = Share::open(&memory).unwrap();
+        let all = [LARGEST, LARGEST, LARGEST].map(|want| share.try_take_all(want));
+        assert_eq!(all.each_ref().map(Option::is_some), [true, true, false], "never a smaller one");
+        assert!(all.iter().flatten().all(|(piece, _)| piece.len() == LARGEST));
+        drop(all);
+        assert!(share.try_take_all(5).is_some_and(|(piece, _)| piece.len() == 5));
+        drop(share);
         assert!(memory.is_idle());
     }
 

@@ -8,6 +8,7 @@
 //! - [`Reactor`]: I/O on files, readiness of sockets, timers; io_uring, or epoll with a small
 //!   blocking pool where io_uring is switched off (`PALISADE_IO=blocking`, or set-up fails).
 //! - [`Socket`], [`Listener`]: TCP and Unix streams. [`Stream`]: a socket as an [`io::Transport`].
+//! - [`RequestDevice`]: where the kernel hands out requests, as FUSE's does.
 //! - [`CoreCounts`]: how a core spends its time.
 //! - [`say`]: what the daemon reports, whether or not anybody takes it.
 //!
@@ -29,6 +30,7 @@ mod doorbell;
 mod env;
 mod lookout;
 mod reactor;
+mod requests;
 mod say;
 mod socket;
 mod stream;
@@ -43,6 +45,7 @@ pub use env::{Bind, CoreEnv, NoDrive};
 pub use reactor::{
     Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode, try_io_uring,
 };
+pub use requests::RequestDevice;
 pub use say::say;
 pub use socket::{Line, Listener, Socket};
 pub use stream::Stream;

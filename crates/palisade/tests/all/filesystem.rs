@@ -35,7 +35,7 @@ const TRANSACTIONS: u64 = 5;
 const ROWS: u64 = 20;
 
 /// Whether this machine lets us mount: FUSE and loop devices.
-fn can_mount() -> bool {
+pub fn can_mount() -> bool {
     if std::fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
         skip("no /dev/fuse");
         return false;
@@ -79,7 +79,7 @@ impl Drop for Fuse {
 
 /// Writes random data to all of the first bytes of a file and reads it back, with 16 requests of
 /// this size under way, past the kernel's cache.
-fn verify(file: &Path, block: &str, size: &str) {
+pub fn verify(file: &Path, block: &str, size: &str) {
     let mut fio = program("fio");
     fio.args(["--name=verify", "--ioengine=libaio", "--direct=1", "--iodepth=16"]);
     fio.args(["--rw=randwrite", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"]);

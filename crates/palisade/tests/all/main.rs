@@ -17,6 +17,7 @@ mod devices;
 mod doctor;
 mod events;
 mod filesystem;
+mod fuse;
 mod guest;
 mod guest_drives;
 mod guest_shelf;
