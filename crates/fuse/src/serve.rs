@@ -9,13 +9,15 @@
 //! States of a session: *serving* → *ending* (the file is not mounted any more: nothing is
 //! received) → *ended* (every job is done).
 //!
-//! A request begins when nothing is left of connections to the volume that broke before it came
-//! ([`front::fence`]); this is one of these for others from when nothing is received any more.
+//! A request of the volume begins when nothing is left of connections to it that broke before it
+//! came ([`front::fence`]); this is one of these for others from when nothing is received any more.
 //!
 //! Invariants
 //! - Idle workers are at least as many as free credits, so a job always finds a worker.
-//! - Workers never wait for memory. The receiver waits for its large piece only, and has nothing
-//!   then; a session has one in reserve, so that others' can't keep it waiting.
+//! - No request is taken from the kernel that another core could carry out sooner: a credit comes
+//!   first.
+//! - Workers never wait for memory. The receiver waits for its large piece, and has nothing then, and
+//!   with it for a credit; a session has one in reserve, so that others' can't keep it waiting.
 
 use crate::limits::{BACKGROUND, JOBS, MOVED_MOST, REQUEST_BYTES_MAX};
 use crate::range::{self, Change};
@@ -27,23 +29,21 @@ use crate::{Device, Fence, Look, Unmounted};
 use core::convert::Infallible;
 use front::{ConnectionMemory, Lease, Passage, Seats, Share};
 use io::local::Semaphore;
-use io::{BlockError, Blocks, BufMut, Env, Priority};
+use io::{BlockError, Blocks, BufMut, Env, Pool, Priority};
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// What of INIT's flags is wanted.
 const WANTED: u64 = init_flag::ASYNC_READ
-    | init_flag::ATOMIC_TRUNCATE
     | init_flag::BIG_WRITES
     | init_flag::ASYNC_DIRECT
     | init_flag::MAX_PAGES
-    | init_flag::EXTENDED
-    | init_flag::DIRECT_MAP;
+    | init_flag::EXTENDED;
 
 /// Serves a volume's file on this core, until it is not mounted any more and all has ended that was
-/// begun. False, and at once, if the core has as many connections as its memory allows. Must be
-/// polled to its end.
+/// begun. False, and at once, if the core has as many connections as its memory allows, whose
+/// reserves are as in [`crate::MEMORY`]. Must be polled to its end.
 pub async fn serve<E: Env, D: Device, V: Blocks>(
     env: E,
     device: Rc<D>,
@@ -101,10 +101,11 @@ fn shortened((mut piece, lease): Landing, bytes: usize) -> Landing {
 
 enum Work {
     /// Into a piece of memory that is as long as what is read, or longer where the range is not
-    /// aligned: from which byte of it on, and how many.
+    /// aligned, and a block behind it where that is too short: from which byte on, and how many.
     Read {
         offset: u64,
         into: BufMut,
+        tail: Option<BufMut>,
         from: usize,
         bytes: usize,
     },
@@ -145,11 +146,20 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
         loop {
             self.device.ready().await?;
             let mut landing = self.landing().await;
-            while let Some(bytes) = self.device.receive(&mut head, &mut landing.0)? {
+            // Others of this core have their turn, too.
+            for _ in 0..JOBS {
+                self.credits.acquire(1).await;
+                let received = self.device.receive(&mut head, &mut landing.0);
+                let Ok(Some(bytes)) = received else {
+                    self.credits.release(1);
+                    received?;
+                    break;
+                };
                 let payload = &landing.0[..bytes.saturating_sub(HEAD)];
                 let request = decode(&head[..bytes.min(HEAD)], payload);
-                passage.pass().await;
-                self.credits.acquire(1).await;
+                if request.ask.is_of_volume() {
+                    passage.pass().await;
+                }
                 landing = match self.begin(request, landing, passage) {
                     Some(landing) => landing,
                     None => self.landing().await,
@@ -171,7 +181,10 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
             Ask::Write { offset, bytes, fua } => {
                 return self.write(unique, (offset, bytes, fua), landing, passage);
             }
-            Ask::Zero { offset, bytes, discard } => match self.room(offset, bytes) {
+            Ask::Zero { offset, bytes, keeps_size: false, .. } if !self.has(offset, bytes) => {
+                self.end(&Answer::refused(unique, Errno::NoSpace));
+            }
+            Ask::Zero { offset, bytes, discard, .. } => match self.room(offset, bytes) {
                 0 => self.end(&Answer::done(unique)),
                 bytes => {
                     let work = Work::Zero { offset, bytes, discard };
@@ -220,16 +233,17 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
         }
         let block = u64::from(self.volume.block_bytes());
         let first = offset - offset % block;
-        // One that is not aligned may be told less than it asked for.
         let most = first + REQUEST_BYTES_MAX as u64;
-        let end = (offset + bytes).next_multiple_of(block).min(most);
-        let (from, bytes) = ((offset - first) as usize, bytes.min(end - offset) as usize);
-        let whole = (end - first) as usize;
+        let end = (offset + bytes).next_multiple_of(block);
+        // At most one block more, since what is asked for begins in the first one.
+        let tail = (end > most).then(|| Pool::single(block as usize));
+        let (from, bytes) = ((offset - first) as usize, bytes as usize);
+        let whole = (end.min(most) - first) as usize;
         let ((into, lease), landing) = match self.share.try_take_whole(whole) {
             Some(own) => (own, Some(landing)),
             None => (shortened(landing, whole), None),
         };
-        let work = Work::Read { offset: first, into, from, bytes };
+        let work = Work::Read { offset: first, into, tail, from, bytes };
         self.seats.assign(Job { unique, work, lease: Some(lease), passage: None });
         landing
     }
@@ -243,7 +257,9 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
             Ask::Attributes => Answer::attributes(unique, &self.attributes()),
             Ask::SetAttributes { others: true, .. } => Answer::refused(unique, Errno::NotPermitted),
             // As a block device, it has the size that it has.
-            Ask::SetAttributes { size: Some(size), .. } if size != self.volume.bytes() => {
+            Ask::SetAttributes { size: Some(size), is_open, .. }
+                if size != self.volume.bytes() && (is_open || size > 0) =>
+            {
                 Answer::refused(unique, Errno::Invalid)
             }
             Ask::SetAttributes { .. } => Answer::attributes(unique, &self.attributes()),
@@ -251,13 +267,10 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
                 let flags = open_flag::DIRECT | open_flag::NO_FLUSH | open_flag::PARALLEL_WRITES;
                 Answer::opened(unique, flags)
             }
-            Ask::Allocate { offset, bytes } => {
-                let end = offset.checked_add(bytes);
-                match end.is_some_and(|end| end <= self.volume.bytes()) {
-                    true => Answer::done(unique),
-                    false => Answer::refused(unique, Errno::NoSpace),
-                }
-            }
+            Ask::Allocate { offset, bytes } => match self.has(offset, bytes) {
+                true => Answer::done(unique),
+                false => Answer::refused(unique, Errno::NoSpace),
+            },
             // All of it is data, and the only hole is behind it (lseek(2)).
             Ask::Seek { offset, .. } if offset >= self.volume.bytes() => {
                 Answer::refused(unique, Errno::NoSuchPlace)
@@ -283,6 +296,11 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
         Attributes { bytes: self.volume.bytes(), seconds, mode, uid, gid }
     }
 
+    /// Whether all of these bytes are there.
+    fn has(&self, offset: u64, bytes: u64) -> bool {
+        offset.checked_add(bytes).is_some_and(|end| end <= self.volume.bytes())
+    }
+
     /// How many of these bytes there are.
     fn room(&self, offset: u64, bytes: u64) -> u64 {
         self.volume.bytes().saturating_sub(offset).min(bytes)
@@ -292,14 +310,23 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
         let Job { unique, work, lease, passage } = job;
         let volume = &self.volume;
         let outcome = match work {
-            Work::Read { offset, into, from, bytes } => {
-                let (outcome, data) = volume.read(offset, into).await;
+            Work::Read { offset, into, tail, from, bytes } => {
+                let (mut outcome, data) = volume.read(offset, into).await;
+                let mut more = tail;
+                if let (Ok(()), Some(tail)) = (outcome, more.take()) {
+                    let at = offset + data.len() as u64;
+                    let (own, tail) = volume.read(at, tail).await;
+                    (outcome, more) = (own, Some(tail));
+                }
                 if outcome.is_ok() {
                     let head = Answer::data(unique, bytes);
-                    let data = &data[from..from + bytes];
-                    return self.device.answer(&[IoSlice::new(head.bytes()), IoSlice::new(data)]);
+                    let data = &data[from..data.len().min(from + bytes)];
+                    let more = more.as_deref().unwrap_or_default();
+                    let more = &more[..bytes - data.len()];
+                    return self.device.answer(&[head.bytes(), data, more].map(IoSlice::new));
                 }
-                outcome.map(|()| Answer::done(unique))
+                // Where it was there when it was asked for, and is no more, too.
+                outcome.map_err(|_| BlockError::Unavailable).map(|()| Answer::done(unique))
             }
             Work::Write { offset, data, fua } => {
                 let bytes = data.len();

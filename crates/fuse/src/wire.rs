@@ -96,8 +96,6 @@ pub enum Errno {
 pub mod init_flag {
     /// Reads of one open file at a time, several.
     pub const ASYNC_READ: u64 = 1 << 0;
-    /// An open that empties the file says so, and nothing else does.
-    pub const ATOMIC_TRUNCATE: u64 = 1 << 3;
     /// Writes of more than a page.
     pub const BIG_WRITES: u64 = 1 << 5;
     /// Direct requests of one file at a time, several.
@@ -106,8 +104,6 @@ pub mod init_flag {
     pub const MAX_PAGES: u64 = 1 << 22;
     /// There are more than 32 flags.
     pub const EXTENDED: u64 = 1 << 30;
-    /// A file without the page cache may be mapped to be read.
-    pub const DIRECT_MAP: u64 = 1 << 36;
 }
 
 /// Flags of an open file, in its answer.
@@ -122,8 +118,9 @@ pub mod open_flag {
 
 /// `O_DSYNC`, which `O_SYNC` has too.
 const O_DSYNC: u32 = 0o10000;
-/// `FATTR_SIZE`, and what else of SETATTR is a change that a block device takes.
+/// `FATTR_SIZE`, `FATTR_FH`, and what else of SETATTR is a change that a block device takes.
 const SIZE: u32 = 1 << 3;
+const HANDLE: u32 = 1 << 6;
 const TIMES: u32 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10;
 /// `FALLOC_FL_KEEP_SIZE`, `FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_ZERO_RANGE`.
 const KEEP_SIZE: u32 = 1;
@@ -153,6 +150,8 @@ pub enum Ask {
     SetAttributes {
         /// The wanted size.
         size: Option<u64>,
+        /// By a file that is open: else it may be one that is being opened, and emptied by that.
+        is_open: bool,
         /// Whether something is to be changed that can't be.
         others: bool,
     },
@@ -184,6 +183,8 @@ pub enum Ask {
         bytes: u64,
         /// It need not keep its place.
         discard: bool,
+        /// What lies behind the end is left out; else it can't be there.
+        keeps_size: bool,
     },
     /// Have room for a range.
     Allocate {
@@ -287,7 +288,8 @@ fn asked(raw: &Raw<'_>, code: u32, node: u64, payload: usize) -> Ask {
         opcode::SETATTR => {
             let valid = raw.u32(0);
             let size = (valid & SIZE != 0).then(|| raw.u64(16));
-            Ask::SetAttributes { size, others: valid & !(SIZE | TIMES) != 0 }
+            let (is_open, others) = (valid & HANDLE != 0, valid & !(SIZE | TIMES) != 0);
+            Ask::SetAttributes { size, is_open, others }
         }
         opcode::OPEN => Ask::Open,
         opcode::READ => Ask::Read { offset: raw.u64(8), bytes: raw.u32(16) },
@@ -319,8 +321,12 @@ fn init(raw: &Raw<'_>) -> Ask {
 fn allocate(raw: &Raw<'_>) -> Ask {
     let (offset, bytes) = (raw.u64(8), raw.u64(16));
     match raw.u32(24) {
-        mode if mode == PUNCH_HOLE | KEEP_SIZE => Ask::Zero { offset, bytes, discard: true },
-        mode if mode & !KEEP_SIZE == ZERO_RANGE => Ask::Zero { offset, bytes, discard: false },
+        mode if mode == PUNCH_HOLE | KEEP_SIZE => {
+            Ask::Zero { offset, bytes, discard: true, keeps_size: true }
+        }
+        mode if mode & !KEEP_SIZE == ZERO_RANGE => {
+            Ask::Zero { offset, bytes, discard: false, keeps_size: mode & KEEP_SIZE != 0 }
+        }
         mode if mode & !KEEP_SIZE == 0 => Ask::Allocate { offset, bytes },
         _ => Ask::Refused(Errno::Unsupported),
     }
@@ -331,6 +337,13 @@ fn allocate(raw: &Raw<'_>) -> Ask {
 pub struct Answer {
     bytes: [u8; ANSWER],
     len: usize,
+}
+
+impl Ask {
+    /// Whether it asks for what the volume holds, or changes that.
+    pub const fn is_of_volume(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::Write { .. } | Self::Zero { .. } | Self::Flush)
+    }
 }
 
 impl Answer {

@@ -72,7 +72,8 @@ impl Mounted {
         File::create(&path).unwrap();
         let device = File::options().read(true).write(true).open("/dev/fuse").unwrap();
         let data = format!(
-            "fd={},rootmode=100600,user_id=0,group_id=0,allow_other,max_read=1048576",
+            "fd={},rootmode=100600,user_id=0,group_id=0,allow_other,default_permissions,\
+             max_read=1048576",
             device.as_raw_fd()
         );
         let (data, flags) = (CString::new(data).unwrap(), MountFlags::NOSUID | MountFlags::NODEV);
@@ -113,8 +114,10 @@ fn fio_verifies_a_file_that_the_front_end_serves_and_a_loop_device_over_it() {
     for block in ["4k", "64k", "1m"] {
         verify(&own.path, block, "64m");
     }
-    let device = Loop::new(&own.path, "512");
-    for block in ["4k", "64k", "1m"] {
-        verify(Path::new(&device.0), block, "64m");
+    for device in [Loop::new(&own.path, "512"), Loop::direct(&own.path, "512")] {
+        for block in ["512", "4k", "64k", "1m"] {
+            let size = if block == "512" { "1m" } else { "64m" };
+            verify(Path::new(&device.0), block, size);
+        }
     }
 }

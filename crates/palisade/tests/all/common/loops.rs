@@ -9,8 +9,18 @@ pub struct Loop(pub String);
 impl Loop {
     /// With sectors of so many bytes.
     pub fn new(file: &Path, sector: &str) -> Self {
+        Self::with(file, sector, "off")
+    }
+
+    /// The same past the page cache: as many requests of the file at a time as of the device.
+    pub fn direct(file: &Path, sector: &str) -> Self {
+        Self::with(file, sector, "on")
+    }
+
+    fn with(file: &Path, sector: &str, direct: &str) -> Self {
         let mut command = program("losetup");
-        command.args(["--find", "--show", "--sector-size", sector]).arg(file);
+        command.args(["--find", "--show", "--sector-size", sector]);
+        command.arg(format!("--direct-io={direct}")).arg(file);
         Self(run(&mut command).trim().to_owned())
     }
 }
