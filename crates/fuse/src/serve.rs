@@ -16,8 +16,9 @@
 //! - Idle workers are at least as many as free credits, so a job always finds a worker.
 //! - No request is taken from the kernel that another core could carry out sooner: a credit comes
 //!   first.
-//! - Workers never wait for memory. The receiver waits for its large piece, and has nothing then, and
-//!   with it for a credit; a session has one piece in reserve, so that others can't keep it waiting.
+//! - Workers never wait for memory. The receiver waits for its large piece, and has nothing then,
+//!   and with it for a credit; a session has one piece in reserve, so that others can't keep it
+//!   waiting.
 
 use crate::limits::{BACKGROUND, JOBS, MOVED_MOST, REQUEST_BYTES_MAX};
 use crate::range::{self, Change};
