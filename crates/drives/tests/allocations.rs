@@ -59,21 +59,24 @@ async fn round(env: &Env<u8>, drive: &impl Drive, pool: &Pool) {
     assert_eq!(env.receive().await, 7);
 }
 
+/// The allocations of 50 rounds, after some for warm-up.
+async fn allocations_of_rounds(env: &Env<u8>, drive: &SharedDrive) -> u64 {
+    let (drive, pool) = (env.bind(drive), Pool::new(4096, 64));
+    for _ in 0..20 {
+        round(env, &drive, &pool).await;
+    }
+    let before = COUNT.get();
+    for _ in 0..50 {
+        round(env, &drive, &pool).await;
+    }
+    COUNT.get() - before
+}
+
 fn allocations_per_round(dir: &str) -> u64 {
     let file = tempfile::NamedTempFile::new_in(Path::new(dir)).unwrap();
     std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
     let drive = SharedDrive::open(file.path(), &OpenOptions::default()).unwrap();
-    runtime::run_single(async move |env: Env<u8>| {
-        let (drive, pool) = (env.bind(&drive), Pool::new(4096, 64));
-        for _ in 0..20 {
-            round(&env, &drive, &pool).await;
-        }
-        let before = COUNT.get();
-        for _ in 0..50 {
-            round(&env, &drive, &pool).await;
-        }
-        COUNT.get() - before
-    })
+    runtime::run_single(async move |env| allocations_of_rounds(&env, &drive).await)
 }
 
 #[test]
@@ -93,15 +96,7 @@ fn remote_io_allocates_nothing() {
         let own = support::drive(1 << 20, 4096, digests);
         let count = runtime::run_single(async move |env: Env<u8>| {
             own.fabric.serve(&env);
-            let (drive, pool) = (env.bind(&own.drive), Pool::new(4096, 64));
-            for _ in 0..20 {
-                round(&env, &drive, &pool).await;
-            }
-            let before = COUNT.get();
-            for _ in 0..50 {
-                round(&env, &drive, &pool).await;
-            }
-            COUNT.get() - before
+            allocations_of_rounds(&env, &own.drive).await
         });
         assert_eq!(count, 0, "digests: {digests}");
     }

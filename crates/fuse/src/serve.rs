@@ -169,6 +169,14 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
         }
     }
 
+    /// A piece of memory of so many bytes; the large one if there is none, else that is given back.
+    fn piece(&self, bytes: usize, landing: Landing) -> (Landing, Option<Landing>) {
+        match self.share.try_take_whole(bytes) {
+            Some(own) => (own, Some(landing)),
+            None => (shortened(landing, bytes), None),
+        }
+    }
+
     async fn landing(&self) -> Landing {
         self.share.take_all(&self.env, REQUEST_BYTES_MAX).await
     }
@@ -213,14 +221,13 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
             self.end(&Answer::refused(unique, Errno::NoSpace));
             return Some(landing);
         }
-        let small = if bytes > MOVED_MOST { None } else { self.share.try_take_whole(bytes) };
-        let ((data, lease), landing) = match small {
-            Some((mut data, lease)) => {
-                data.copy_from_slice(&landing.0[..bytes]);
-                ((data, lease), Some(landing))
-            }
-            None => (shortened(landing, bytes), None),
+        let ((mut data, lease), landing) = match bytes > MOVED_MOST {
+            true => (shortened(landing, bytes), None),
+            false => self.piece(bytes, landing),
         };
+        if let Some((payload, _)) = &landing {
+            data.copy_from_slice(&payload[..bytes]);
+        }
         let (work, passage) = (Work::Write { offset, data, fua }, Some(passage.clone()));
         self.seats.assign(Job { unique, work, lease: Some(lease), passage });
         landing
@@ -240,10 +247,7 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
         let tail = (end > most).then(|| Pool::single(block as usize));
         let (from, bytes) = ((offset - first) as usize, bytes as usize);
         let whole = (end.min(most) - first) as usize;
-        let ((into, lease), landing) = match self.share.try_take_whole(whole) {
-            Some(own) => (own, Some(landing)),
-            None => (shortened(landing, whole), None),
-        };
+        let ((into, lease), landing) = self.piece(whole, landing);
         let work = Work::Read { offset: first, into, tail, from, bytes };
         self.seats.assign(Job { unique, work, lease: Some(lease), passage: None });
         landing

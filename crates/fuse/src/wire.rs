@@ -276,11 +276,9 @@ pub fn decode(head: &[u8], rest: &[u8]) -> Request {
 fn asked(raw: &Raw<'_>, code: u32, node: u64, payload: usize) -> Ask {
     match code {
         opcode::INIT => init(raw),
-        opcode::DESTROY | opcode::STATFS | opcode::SYNCFS if node <= ROOT => match code {
-            opcode::STATFS => Ask::Size,
-            opcode::SYNCFS => Ask::Flush,
-            _ => Ask::Nothing,
-        },
+        opcode::DESTROY if node <= ROOT => Ask::Nothing,
+        opcode::STATFS if node <= ROOT => Ask::Size,
+        opcode::SYNCFS if node <= ROOT => Ask::Flush,
         opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => Ask::Silent,
         opcode::LOOKUP => Ask::Refused(Errno::NotADirectory),
         _ if node != ROOT => Ask::Refused(Errno::Unknown),

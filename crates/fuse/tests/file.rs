@@ -1,14 +1,14 @@
 //! A volume as a file, by the bytes that a kernel sends and is answered.
 
 use io::local::Event;
-use io::{BlockError, Blocks, Buf, BufMut, Env as _};
+use io::{BlockError, Blocks};
 use palisade_fuse::wire::opcode;
 use palisade_fuse::{
     ConnectionMemory, Device, Fence, Link, Look, MEMORY, MemorySize, Unmounted, serve,
 };
 use proptest::prelude::*;
 use sim::volume::{MemoryVolume, Op};
-use sim::{SimEnv, World, WorldConfig};
+use sim::{World, WorldConfig};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -88,20 +88,10 @@ fn volume(bytes: usize, block: u32) -> MemoryVolume {
 
 impl File {
     fn of(volume: &MemoryVolume, memory: MemorySize) -> Self {
-        Self::with(volume, memory, |volume, _| volume)
-    }
-
-    /// The same of what a volume is made into.
-    fn with<V: Blocks>(
-        volume: &MemoryVolume,
-        memory: MemorySize,
-        make: impl FnOnce(MemoryVolume, SimEnv<()>) -> V,
-    ) -> Self {
         let world = World::new(WorldConfig::new(1));
         let (kernel, has_ended) = (Rc::<Kernel>::default(), Rc::<Cell<bool>>::default());
         let memory = ConnectionMemory::new(memory);
-        let (env, device) = (world.env(CoreId(0)), kernel.clone());
-        let own = make(volume.clone(), env.clone());
+        let (env, device, own) = (world.env(CoreId(0)), kernel.clone(), volume.clone());
         let (told, shared) = (has_ended.clone(), memory.clone());
         io::Env::spawn(&env.clone(), io::Priority::First, async move {
             let fence = Arc::<Fence>::default();
@@ -449,67 +439,11 @@ proptest! {
     }
 }
 
-/// A volume that takes its time to read.
-#[derive(Clone)]
-struct Slow(MemoryVolume, SimEnv<()>);
-
-impl Blocks for Slow {
-    fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
-
-    fn block_bytes(&self) -> u32 {
-        self.0.block_bytes()
-    }
-
-    fn strip_bytes(&self) -> u32 {
-        self.0.strip_bytes()
-    }
-
-    fn stripe_bytes(&self) -> u32 {
-        self.0.stripe_bytes()
-    }
-
-    fn volatile_cache(&self) -> bool {
-        self.0.volatile_cache()
-    }
-
-    async fn read(&self, offset: u64, into: BufMut) -> (Result<(), BlockError>, BufMut) {
-        let read = self.0.read(offset, into).await;
-        io::Env::sleep(&self.1, Nanos::from_micros(self.1.random() % 9)).await;
-        read
-    }
-
-    async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {
-        self.0.write(offset, data, fua).await
-    }
-
-    async fn compare_and_write(
-        &self,
-        offset: u64,
-        blocks: (Buf, Buf),
-        fua: bool,
-    ) -> Result<bool, BlockError> {
-        self.0.compare_and_write(offset, blocks, fua).await
-    }
-
-    async fn write_zeroes(&self, offset: u64, bytes: u64, fua: bool) -> Result<(), BlockError> {
-        self.0.write_zeroes(offset, bytes, fua).await
-    }
-
-    async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
-        self.0.discard(offset, bytes).await
-    }
-
-    async fn flush(&self) -> Result<(), BlockError> {
-        self.0.flush().await
-    }
-}
-
 /// Of one block each changes some bytes, all at a time.
 #[test]
 fn changes_of_one_block_lose_nothing() {
-    let file = File::with(&volume(BYTES, 4096), SOME, Slow);
+    let file = File::new(4096);
+    file.volume.0.reads_take_time.set(true);
     let sent: Vec<u64> = (0..60)
         .map(|at| {
             file.send(opcode::WRITE, &[&range(at * 3, 3, 0)[..], &[at as u8 + 1; 3]].concat())

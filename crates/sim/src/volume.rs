@@ -4,7 +4,7 @@
 //! Invariant: a request that is not of whole blocks, or reaches outside, panics: a front end has to
 //! refuse it before.
 
-use io::local::Event;
+use io::local::{Event, yield_now};
 use io::{BlockError, Blocks, Buf, BufMut};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -48,6 +48,8 @@ pub struct Inner {
     pub keep: Cell<bool>,
     /// These.
     pub kept: RefCell<Vec<Buf>>,
+    /// Others run between what a read takes and its end.
+    pub reads_take_time: Cell<bool>,
     changed: Event,
     /// How often order was asked for.
     pub ordered: Cell<usize>,
@@ -72,6 +74,7 @@ impl MemoryVolume {
             in_flight: Cell::new(0),
             keep: Cell::new(false),
             kept: RefCell::default(),
+            reads_take_time: Cell::new(false),
             changed: Event::default(),
             ordered: Cell::new(0),
         }))
@@ -137,6 +140,9 @@ impl Blocks for MemoryVolume {
         let bytes = into.len();
         let outcome = self.begin(Op::Read(offset, bytes), offset, bytes as u64).await;
         let outcome = outcome.map(|range| into.copy_from_slice(&self.0.data.borrow()[range]));
+        if self.0.reads_take_time.get() {
+            yield_now().await;
+        }
         (outcome, into)
     }
     async fn write(&self, offset: u64, data: Buf, fua: bool) -> Result<(), BlockError> {

@@ -313,6 +313,7 @@ impl<E: Host> Manager<E> {
             None => {}
         }
         let is_known = self.inner.changed.borrow().contains_key(&record.array);
+        let times = Times::of(&found, drives, &identity);
         let span = match who(&identity, &was, is_known) {
             Who::Nobody => return Ok((was, false)),
             Who::Host if !options.take_over => return Err(self.owned(record, &pages)),
@@ -321,10 +322,10 @@ impl<E: Host> Manager<E> {
             {
                 return Err(ManageError::NeedsOthersOff(record.name.clone()));
             }
-            Who::Host | Who::Boot => Times::of(&found, drives, &identity).silence(),
+            Who::Host | Who::Boot => times.silence(),
             Who::Process if mutants::is(Mutant::ProcessKept) => Nanos(0),
             Who::Process if end_all(drives, &was).await => Nanos(0),
-            Who::Process => Times::of(&found, drives, &identity).fence,
+            Who::Process => times.fence,
         };
         let pages = self.unmoved(record, drives, (found, span, &identity)).await?;
         Ok((Was { pages, ..was }, true))

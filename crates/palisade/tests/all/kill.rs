@@ -28,7 +28,9 @@
 use crate::common::blocks::{BLOCK, Blocks, LATER, Stripes, read_but};
 use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place, Served, Starting};
-use crate::common::{MIB, end, program, skip, start, succeeded, tools_are_there, until, wait};
+use crate::common::{
+    MIB, count_of, end, program, skip, start, succeeded, tools_are_there, until, wait,
+};
 use core::ops::Range;
 use rustix::process::Signal;
 use std::collections::{BTreeSet, VecDeque};
@@ -491,9 +493,7 @@ impl Drop for Fio {
 
 /// So many of the kills are `share` of `of`; of a long run as many more.
 fn kills(share: usize, of: usize) -> usize {
-    let asked = std::env::var("PALISADE_KILLS").ok();
-    let all = asked.map_or(KILLS, |text| text.parse().expect("PALISADE_KILLS is a number"));
-    (all * share).div_ceil(of)
+    (count_of("PALISADE_KILLS", KILLS) * share).div_ceil(of)
 }
 
 fn killed_at_random_moments(level: &str, cores: u16, kills: usize, turn: &[When]) {

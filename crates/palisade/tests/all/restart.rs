@@ -12,6 +12,7 @@
 //! `PALISADE_RESTARTS` sets how often, 5 without it.
 
 use crate::common::blocks::Blocks;
+use crate::common::count_of;
 use crate::common::place::Daemon;
 use crate::common::shelf::Shelf;
 use crate::takeover::{Load, Server};
@@ -30,11 +31,6 @@ const HELD_MS: &str = "2000";
 const VOLUME: u64 = 16 << 20;
 /// Drives of the array.
 const DRIVES: u64 = 4;
-
-fn rounds() -> usize {
-    let said = std::env::var("PALISADE_RESTARTS").ok();
-    said.map_or(ROUNDS, |said| said.parse().expect("PALISADE_RESTARTS is a number"))
-}
 
 /// Kills a daemon under load. What the blocks may hold.
 fn killed(server: &mut Server, shelf: &Shelf, blocks: Blocks, is_held: bool) -> Blocks {
@@ -69,7 +65,7 @@ fn restarts(words: &[&str]) {
     server.daemon.call(&["volume", "create", "tank/v", "--size", &VOLUME.to_string()]);
     let socket = server.serve();
     let mut blocks = Blocks::new(VOLUME);
-    for round in 0..rounds() {
+    for round in 0..count_of("PALISADE_RESTARTS", ROUNDS) {
         blocks = killed(&mut server, &shelf, blocks, round % 2 == 0);
         server.daemon.kill();
         server.daemon = Daemon::start(&server.place, 1);

@@ -12,7 +12,7 @@ use crate::common::blocks::Blocks;
 use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place};
 use crate::common::shelf::Shelf;
-use crate::common::{LIMIT, Rng, until};
+use crate::common::{LIMIT, Rng, count_of, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -129,11 +129,6 @@ impl Load {
     }
 }
 
-fn rounds() -> usize {
-    let said = std::env::var("PALISADE_TAKEOVERS").ok();
-    said.map_or(ROUNDS, |said| said.parse().expect("PALISADE_TAKEOVERS is a number"))
-}
-
 /// A shelf, a server that has an array there, and one that has found it.
 fn begin() -> (Shelf, Server, Server) {
     let shelf = Shelf::start(&["--ports", "2", "--drives", "4", "--drive-size", "32M"]);
@@ -174,7 +169,7 @@ fn the_array_of_a_server_that_is_gone_is_taken_over() {
     assert_eq!((&shown["shared"], &shown["owner"]["own"]), (&true.into(), &true.into()));
     owner.daemon.call(&["volume", "create", "tank/v", "--size", &VOLUME.to_string()]);
     let mut blocks = Blocks::new(VOLUME);
-    for round in 0..rounds() {
+    for round in 0..count_of("PALISADE_TAKEOVERS", ROUNDS) {
         let socket = owner.serve();
         let how = if round % 2 == 0 { How::Halted } else { How::Killed };
         let mut rng = owner.place.rng.clone();

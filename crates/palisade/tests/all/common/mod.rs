@@ -36,6 +36,17 @@ pub fn required() -> bool {
     says("PALISADE_REQUIRE_TOOLS", "1") || says("CI", "true")
 }
 
+/// How often a test does something: what a variable says, else as usual.
+///
+/// # Panics
+/// If it says something else.
+pub fn count_of(variable: &str, usual: usize) -> usize {
+    let said = std::env::var(variable).ok();
+    said.map_or(usual, |said| {
+        said.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {said:?}"))
+    })
+}
+
 /// Says why a test is skipped.
 ///
 /// # Panics
