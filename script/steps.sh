@@ -93,7 +93,8 @@ component() {
     fi
 }
 
-# count_cargo LOG: sums up `test result:` lines and lists failed and skipped tests. A test skips
+# count_cargo LOG: sums up `test result:` lines and lists failed and skipped tests. A failed test is
+# told with the first lines of its panic: who reads the end of a run sees what it was. A test skips
 # itself by printing `skipped: WHY`; an ignored one carries its reason in the attribute.
 count_cargo() {
     awk '
@@ -104,18 +105,28 @@ count_cargo() {
                 if ($(i + 1) ~ /^ignored/) ignored += $i
             }
         }
-        /^test .* \.\.\. FAILED/ { print "failure " $2 }
+        /^test .* \.\.\. FAILED/ { failures[++failures_count] = $2; why[$2] = "" }
         /^test .* \.\.\. ignored/ {
-            name = $2; why = $0
-            if (!sub(/^.*\.\.\. ignored, /, "", why)) why = "ignored without a reason"
-            print "skip " name ": " why
+            name = $2; reason = $0
+            if (!sub(/^.*\.\.\. ignored, /, "", reason)) reason = "ignored without a reason"
+            print "skip " name ": " reason
         }
-        /^---- .* stdout ----$/ { current = $2 }
+        /^---- .* stdout ----$/ { current = $2; lines = 0 }
+        /^(stack backtrace|note: |$)/ { lines = 0 }
+        lines > 0 && length($0) > 0 { why[current] = why[current] " " substr($0, 1, 300); lines-- }
+        /^thread .* panicked at / && (current in why) && why[current] == "" {
+            at = $0; sub(/^.* panicked at /, "", at)
+            why[current] = " " at; lines = 6
+        }
         /^skipped: / {
             if (!(current in seen)) { print "skip " current ": " substr($0, 10); own++ }
             seen[current] = 1
         }
-        END { print "sum " passed - own, failed + 0, ignored + own }
+        END {
+            for (i = 1; i <= failures_count; i++)
+                print "failure " failures[i] (why[failures[i]] ? ":" why[failures[i]] : "")
+            print "sum " passed - own, failed + 0, ignored + own
+        }
     ' "$1"
 }
 

@@ -153,6 +153,11 @@ fn exports(record: &ArrayRecord) -> Rule {
             ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => {
                 rule(address_fits(address), "the address of an export is not possible")?;
             }
+            ExportAddress::Device => {}
+            ExportAddress::File(path) => {
+                let fits = address_fits(path) && path.starts_with('/');
+                rule(fits, "the path of an export is not possible")?;
+            }
             ExportAddress::NvmeTcp(nvme) => {
                 nvme_export(nvme)?;
                 let is_new = namespaces.insert((&nvme.subsystem, nvme.nsid));

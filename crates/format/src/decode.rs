@@ -330,6 +330,9 @@ fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
         1 => ExportAddress::NbdTcp(from.text(len, ADDRESS_MAX)?),
         2 => ExportAddress::NbdUnix(from.text(len, ADDRESS_MAX)?),
         3 => ExportAddress::NvmeTcp(nvme(from.bytes(len)?)?),
+        4 if len == 0 => ExportAddress::Device,
+        4 => return invalid("an export as a block device has an address"),
+        5 => ExportAddress::File(from.text(len, ADDRESS_MAX)?),
         _ => return invalid("the kind of an export is not known"),
     };
     Ok(ExportRecord { id, volume, address })

@@ -190,12 +190,17 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::NbdTcp(_) => 1,
         ExportAddress::NbdUnix(_) => 2,
         ExportAddress::NvmeTcp(_) => 3,
+        ExportAddress::Device => 4,
+        ExportAddress::File(_) => 5,
     });
     out.zeros(1);
     out.count(address_bytes(export));
     match &export.address {
-        ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => out.text(address),
+        ExportAddress::NbdTcp(address)
+        | ExportAddress::NbdUnix(address)
+        | ExportAddress::File(address) => out.text(address),
         ExportAddress::NvmeTcp(export) => nvme(out, export),
+        ExportAddress::Device => {}
     }
 }
 
@@ -206,8 +211,11 @@ pub fn export_bytes(export: &ExportRecord) -> usize {
 
 fn address_bytes(export: &ExportRecord) -> usize {
     match &export.address {
-        ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => address.len(),
+        ExportAddress::NbdTcp(address)
+        | ExportAddress::NbdUnix(address)
+        | ExportAddress::File(address) => address.len(),
         ExportAddress::NvmeTcp(export) => nvme_bytes(export),
+        ExportAddress::Device => 0,
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! A record has neither part, nor its flag, while there is nothing to say. A release that does not
 //! know the list of lost ranges must not read the record at all (incompat): what is lost would look
-//! like data. One that does not know how tasks stand may (compat): it forgets it. A guarded group
-//! and a shared array have a flag, too, and nothing behind the lists.
+//! like data. One that does not know how tasks stand may (compat): it forgets it. A guarded group,
+//! a shared array and exports of later kinds have a flag, too, and nothing behind the lists.
 
 use crate::FormatError;
 use crate::codec::{Reader, Writer};
@@ -26,8 +26,11 @@ pub const INCOMPAT_FLIGHT: u32 = 2;
 pub const INCOMPAT_NVME: u32 = 4;
 /// Incompat flag: other servers may reach its drives, and its owner counts.
 pub const INCOMPAT_SHARED: u32 = 8;
+/// Incompat flag: an export is used by the server itself, as a block device or a file.
+pub const INCOMPAT_LOCAL: u32 = 16;
 /// All that this release knows.
-pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME | INCOMPAT_SHARED;
+pub const INCOMPAT_KNOWN: u32 =
+    INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME | INCOMPAT_SHARED | INCOMPAT_LOCAL;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
@@ -36,7 +39,8 @@ pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let flight = if is_guarded(record) { INCOMPAT_FLIGHT } else { 0 };
     let nvme = if record.exports.iter().any(is_nvme) { INCOMPAT_NVME } else { 0 };
     let shared = if record.shared { INCOMPAT_SHARED } else { 0 };
-    (compat, lost | flight | nvme | shared)
+    let local = if record.exports.iter().any(is_local) { INCOMPAT_LOCAL } else { 0 };
+    (compat, lost | flight | nvme | shared | local)
 }
 
 fn is_guarded(record: &ArrayRecord) -> bool {
@@ -45,6 +49,10 @@ fn is_guarded(record: &ArrayRecord) -> bool {
 
 fn is_nvme(export: &ExportRecord) -> bool {
     matches!(export.address, ExportAddress::NvmeTcp(_))
+}
+
+fn is_local(export: &ExportRecord) -> bool {
+    matches!(export.address, ExportAddress::Device | ExportAddress::File(_))
 }
 
 fn has_tasks(record: &ArrayRecord) -> bool {
@@ -109,6 +117,9 @@ pub fn decode(
     record.shared = incompat & INCOMPAT_SHARED != 0;
     if incompat & INCOMPAT_NVME == 0 && record.exports.iter().any(is_nvme) {
         return invalid("an export is over NVMe/TCP, and no flag says so");
+    }
+    if (incompat & INCOMPAT_LOCAL != 0) != record.exports.iter().any(is_local) {
+        return invalid("whether the server uses an export and what its flag says do not agree");
     }
     if (incompat & INCOMPAT_FLIGHT != 0) != is_guarded(record) {
         return invalid("whether a group is guarded and what its flag says do not agree");

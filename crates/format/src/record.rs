@@ -145,7 +145,7 @@ pub struct Listener {
     pub advertise: Option<String>,
 }
 
-/// Where an export listens.
+/// Where hosts find an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExportAddress {
     /// NBD over TCP, `HOST:PORT`.
@@ -154,6 +154,10 @@ pub enum ExportAddress {
     NbdUnix(String),
     /// NVMe/TCP.
     NvmeTcp(NvmeExport),
+    /// A block device of the server itself.
+    Device,
+    /// A file of the server itself, its path.
+    File(String),
 }
 
 /// One export.

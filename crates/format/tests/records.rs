@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SHAPES, eventful, plain, troubled, uuid, with_nvme};
+use common::{SHAPES, eventful, plain, troubled, uuid, with_local, with_nvme};
 use layout::Level;
 use palisade_format::{
     ArrayRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode, encode, limits,
@@ -61,6 +61,25 @@ fn nvme_exports_are_bounded() {
 }
 
 #[test]
+fn exports_that_the_server_uses_keep_their_rules() {
+    let record = with_local(eventful(Level::Raid5, 3));
+    for wrong in [String::new(), "srv/v".into(), format!("/{}", "x".repeat(limits::ADDRESS_MAX))] {
+        let mut record = record.clone();
+        record.exports[3].address = palisade_format::ExportAddress::File(wrong.clone());
+        assert!(record.check().is_err(), "{wrong}");
+    }
+    let mut image = encode(&record.for_slot(Slot(0)));
+    assert_eq!(image[24], 16, "a release that does not know such exports does not read on");
+    image[24] = 0;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "an entry that no flag announces");
+    let mut image = encode(&eventful(Level::Raid5, 3).for_slot(Slot(0)));
+    image[24] = 16;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "a flag without an entry");
+}
+
+#[test]
 fn records_round_trip() {
     for (level, drives) in SHAPES {
         let mut accepted = eventful(level, drives);
@@ -68,7 +87,8 @@ fn records_round_trip() {
         let records = [plain(level, drives), eventful(level, drives), accepted];
         let with_lost = [troubled(records[1].clone()), troubled(records[0].clone())];
         let served = [with_nvme(records[1].clone()), with_nvme(records[2].clone())];
-        for record in records.into_iter().chain(with_lost).chain(served) {
+        let local = [with_local(records[1].clone()), with_local(served[0].clone())];
+        for record in records.into_iter().chain(with_lost).chain(served).chain(local) {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
                 let image = encode(&copy);
@@ -541,9 +561,9 @@ fn nobody_falls_back_from_a_record_of_another_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 16;
+    slots[2][24] = 32;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(16)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(32)));
     slots[2][8] = 2;
     seal(&mut slots[2]);
     assert_eq!(best(&slots), Err(FormatError::Version(2)));

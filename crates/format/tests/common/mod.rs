@@ -95,6 +95,15 @@ pub fn with_nvme(mut record: ArrayRecord) -> ArrayRecord {
     record
 }
 
+/// The same array with exports that the server itself uses.
+pub fn with_local(mut record: ArrayRecord) -> ArrayRecord {
+    let volume = record.exports[0].volume;
+    record.exports.push(ExportRecord { id: 18, volume, address: ExportAddress::Device });
+    let address = ExportAddress::File("/srv/Zürich/volume 1".into());
+    record.exports.push(ExportRecord { id: 19, volume, address });
+    record
+}
+
 /// The same array with lost ranges, tasks that wait, and a scrub that has not ended.
 pub fn troubled(mut record: ArrayRecord) -> ArrayRecord {
     let range = |start, bytes, reason| LostRange { start, bytes, reason };

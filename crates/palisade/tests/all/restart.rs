@@ -56,7 +56,7 @@ fn killed(server: &mut Server, shelf: &Shelf, blocks: Blocks, is_held: bool) -> 
 fn restarts(words: &[&str]) {
     let shelf = [&["--ports", "2", "--drives", "4", "--drive-size", "32M"], words].concat();
     let shelf = Shelf::start(&shelf);
-    let mut server = Server::start(1, &shelf);
+    let mut server = Server::start(1, &shelf, 2);
     // Not without drives to which no path leads yet.
     server.place.drive_wait_ms = 60_000;
     let names: Vec<String> =

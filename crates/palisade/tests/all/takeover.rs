@@ -44,11 +44,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one that has all first namespaces of a shelf by two ports.
-    pub fn start(number: usize, shelf: &Shelf) -> Self {
+    /// Starts one that has all first namespaces of a shelf by two ports. It waits for a drive that
+    /// no path leads to for `patience` seconds.
+    pub fn start(number: usize, shelf: &Shelf, patience: u32) -> Self {
         let mut place = Place::new(&format!("server {number}"), 8);
-        place.more =
-            "[fabrics]\nheartbeat_ms = 250\nkeep_alive_tmo = 1\nfast_io_fail_tmo = 2\n".to_owned();
+        let fabrics = "[fabrics]\nheartbeat_ms = 250\nkeep_alive_tmo = 1\nfast_io_fail_tmo";
+        place.more = format!("{fabrics} = {patience}\n");
         place.others = ["A1", "B1"]
             .iter()
             .map(|port| {
@@ -130,9 +131,9 @@ impl Load {
 }
 
 /// A shelf, a server that has an array there, and one that has found it.
-fn begin() -> (Shelf, Server, Server) {
+fn begin(patience: u32) -> (Shelf, Server, Server) {
     let shelf = Shelf::start(&["--ports", "2", "--drives", "4", "--drive-size", "32M"]);
-    let [owner, other] = [1, 2].map(|number| Server::start(number, &shelf));
+    let [owner, other] = [1, 2].map(|number| Server::start(number, &shelf, patience));
     let names: Vec<String> =
         (1..=4).map(|drive| format!("nvme://{}/1", shelf.subsystem(drive))).collect();
     owner.daemon.create("tank", "5", &names, &[]);
@@ -146,7 +147,7 @@ fn begin() -> (Shelf, Server, Server) {
 /// server has the array by then, and waits for its drives.
 #[test]
 fn a_server_that_waited_for_its_drives_says_who_has_the_array_meanwhile() {
-    let (shelf, owner, other) = begin();
+    let (shelf, owner, other) = begin(2);
     owner.signal(Signal::STOP);
     other.daemon.call(&["array", "assemble", "tank", "--take-over"]);
     shelf.ctl(&["pull", "shelf", "--reset"]);
@@ -164,7 +165,8 @@ fn a_server_that_waited_for_its_drives_says_who_has_the_array_meanwhile() {
 
 #[test]
 fn the_array_of_a_server_that_is_gone_is_taken_over() {
-    let (shelf, mut owner, mut other) = begin();
+    // A machine on which nothing runs for some seconds loses all paths, and no drive.
+    let (shelf, mut owner, mut other) = begin(60);
     let shown = owner.daemon.show("tank");
     assert_eq!((&shown["shared"], &shown["owner"]["own"]), (&true.into(), &true.into()));
     owner.daemon.call(&["volume", "create", "tank/v", "--size", &VOLUME.to_string()]);
