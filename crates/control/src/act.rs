@@ -503,7 +503,7 @@ async fn fabric(manager: &Manager, change: FabricChange) -> Result<Done, Error> 
 
 /// What is told of a new export.
 fn exported(export: &view::Export, array: &str) -> Done {
-    let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
+    let fabric = export.kind.fabric();
     let number = uri::export_number(&export.id).unwrap_or_default();
     Done::Made(uri::connection(fabric, &uri::connection_id(array, number)))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Component, Path};
 use tokio::net::{TcpListener, UnixListener};
 
 /// An open listening socket.
@@ -53,6 +53,24 @@ fn tcp_parts(text: &str) -> Result<(&str, u16), &'static str> {
             Err(_) => Err("its port is not a number from 0 to 65535"),
         },
     }
+}
+
+/// Checks the path of a volume's file.
+pub fn check_file(path: &str) -> Result<(), Error> {
+    let what = if path.len() > format::limits::ADDRESS_MAX {
+        "it is too long"
+    } else if path.chars().any(char::is_control) {
+        "it has control characters"
+    } else if !Path::new(path).is_absolute() {
+        "it is not absolute"
+    } else if Path::new(path).components().any(|part| part == Component::ParentDir) {
+        "it goes up with .."
+    } else if path.ends_with('/') {
+        "it names a directory"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(&say::BAD_FILE, &[&path, &what]))
 }
 
 /// Checks `ADDR:PORT` of an export over NVMe/TCP.
@@ -106,6 +124,8 @@ pub fn text(address: &ExportAddress) -> String {
         ExportAddress::NbdTcp(address) => address.clone(),
         ExportAddress::NbdUnix(path) => format!("unix:{path}"),
         ExportAddress::NvmeTcp(_) => keys(address).join(", "),
+        ExportAddress::Device => "this machine".to_owned(),
+        ExportAddress::File(path) => path.clone(),
     }
 }
 
@@ -123,6 +143,8 @@ pub fn uri(address: &ExportAddress, export: &str) -> String {
                 .map_or("", |listener| listener.advertise.as_deref().unwrap_or(&listener.address));
             format!("nvme+tcp://{first}/{}/{}", nvme.subsystem, nvme.nsid)
         }
+        ExportAddress::Device => format!("{}/{export}", services::LINKS),
+        ExportAddress::File(path) => format!("file://{}", quoted(path)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
 //! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
-//! `certificate`, `key`, `metrics`, `sysfs`, and the tables `access`, `health`, `enclosure`,
+//! `certificate`, `key`, `metrics`, `sysfs`, `services`, and the tables `access`, `health`, `enclosure`,
 //! `shelf` and `fabrics`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
@@ -89,6 +89,9 @@ pub struct Config {
     pub metrics: bool,
     /// Where the kernel shows its devices; [`SYSFS`] if absent.
     pub sysfs: Option<PathBuf>,
+    /// Where `palisade services` has its files; [`services::FOLDER`] if absent. Of no use to the
+    /// daemon.
+    pub services: Option<PathBuf>,
     /// From when on a drive is not well.
     #[serde(default, deserialize_with = "later")]
     pub health: Settings,
@@ -208,6 +211,7 @@ impl Default for Config {
             key: None,
             metrics: false,
             sysfs: None,
+            services: None,
             health: Settings::default(),
             enclosures: Vec::new(),
             shelves: Vec::new(),

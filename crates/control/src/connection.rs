@@ -84,7 +84,7 @@ pub struct Fences(Mutex<BTreeMap<VolumeKey, Weak<Fence>>>);
 
 impl Fences {
     /// The one of a volume, there as long as anybody has it.
-    fn of(&self, key: VolumeKey) -> Arc<Fence> {
+    pub fn of(&self, key: VolumeKey) -> Arc<Fence> {
         let mut all = lock(&self.0);
         if let Some(fence) = all.get(&key).and_then(Weak::upgrade) {
             return fence;

@@ -211,12 +211,31 @@ pub fn export(
     (standing, connections): (&Standing, &Connections),
 ) -> view::Export {
     let id = export_id(array, status.id);
+    let (device, link, health) = match standing.services().shown(&id) {
+        Some((device, link, health)) => (device, link, Some(health)),
+        None => (None, None, None),
+    };
     view::Export {
+        kind: match &status.address {
+            ExportAddress::NbdTcp(_) | ExportAddress::NbdUnix(_) => view::ExportKind::Nbd,
+            ExportAddress::NvmeTcp(_) => view::ExportKind::NvmeTcp,
+            ExportAddress::Device => view::ExportKind::Loop,
+            ExportAddress::File(_) => view::ExportKind::Fuse,
+        },
+        device,
+        link,
+        file: match &status.address {
+            ExportAddress::File(path) => Some(path.clone()),
+            _ => None,
+        },
+        health,
         array: array.to_owned(),
         volume: status.volume_name.clone(),
         nbd: match &status.address {
-            ExportAddress::NvmeTcp(_) => None,
-            address => Some(address::text(address)),
+            ExportAddress::NbdTcp(_) | ExportAddress::NbdUnix(_) => {
+                Some(address::text(&status.address))
+            }
+            _ => None,
         },
         nvme: match &status.address {
             ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, connections)),

@@ -11,6 +11,7 @@ use crate::connection::{Connections, Fences, Table};
 use crate::counters::{Ledger, OnCore};
 use crate::fabrics::Fabrics;
 use crate::failure;
+use crate::files::{File, Files};
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
 use core::cell::RefCell;
@@ -50,6 +51,8 @@ thread_local! {
     static CONNECTIONS: RefCell<Option<Rc<Connections>>> = const { RefCell::new(None) };
     /// What serves NVMe/TCP on the core that this thread is.
     static SERVER: RefCell<Option<Rc<Server>>> = const { RefCell::new(None) };
+    /// What serves files on the core that this thread is.
+    static FILES: RefCell<Option<Rc<Files>>> = const { RefCell::new(None) };
 }
 
 fn connections() -> Option<Rc<Connections>> {
@@ -63,6 +66,7 @@ impl Drop for Registered {
     fn drop(&mut self) {
         CONNECTIONS.take();
         SERVER.take();
+        FILES.take();
     }
 }
 
@@ -104,6 +108,7 @@ pub fn start(
         let core = Core::start_with(env.clone(), settings, accelerator);
         let core = (core, OnCore::new(env.core(), counted.clone()));
         let fences = fences.clone();
+        FILES.set(Some(Files::new(core.clone(), fences.clone(), reach.clone())));
         let connections = Connections::new(core.clone(), fences, told.clone(), reach.as_ref());
         CONNECTIONS.set(Some(connections));
         let server = Server::new(core, env.clone(), shared.clone(), told.clone(), reach.as_ref());
@@ -224,6 +229,18 @@ impl Data {
             Box::new(move |env| {
                 if let Some(server) = SERVER.with_borrow(Clone::clone) {
                     server.serve(env, fd, port, way);
+                }
+            }),
+        );
+    }
+
+    /// Serves a file of this machine on a core.
+    pub fn serve_file(&self, core: CoreId, fd: OwnedFd, file: File) {
+        self.handle.run_on(
+            core,
+            Box::new(move |env| {
+                if let Some(files) = FILES.with_borrow(Clone::clone) {
+                    files.serve(env, fd, file);
                 }
             }),
         );

@@ -20,6 +20,7 @@ use crate::data::Data;
 use crate::lock::lock;
 use crate::lookup::{self, Lookups, UnderWay};
 use crate::nvme::{self, VolumeKey};
+use crate::services::Services;
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Absent, Export, Group, Hosts, Port, PortId, Refused, Way};
@@ -63,6 +64,8 @@ struct Listening {
 #[derive(Clone)]
 pub struct Standing {
     target: nvme::Target,
+    /// Those that the server itself uses.
+    services: Arc<Services>,
     ledger: Arc<Ledger>,
     how: Arc<Mutex<How>>,
 }
@@ -87,7 +90,12 @@ struct How {
 impl Standing {
     /// Nothing is served.
     pub fn new(target: nvme::Target, ledger: Arc<Ledger>) -> Self {
-        Self { target, ledger, how: Arc::default() }
+        Self { target, services: Arc::default(), ledger, how: Arc::default() }
+    }
+
+    /// The exports that the server itself uses.
+    pub const fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     fn how(&self) -> MutexGuard<'_, How> {
@@ -96,12 +104,13 @@ impl Standing {
 
     /// Whether an export is served now.
     pub fn serves(&self, export: &str) -> bool {
-        self.how().served.contains_key(export)
+        self.how().served.contains_key(export) || self.services.serves(export)
     }
 
     /// Why an export is not served, or not everywhere.
     pub fn problem(&self, export: &str) -> Option<String> {
-        self.how().problems.get(export).cloned()
+        let own = self.how().problems.get(export).cloned();
+        own.or_else(|| self.services.shown(export)?.2.problem)
     }
 
     /// Who has exports.
@@ -165,7 +174,7 @@ impl Exports {
 
     /// Why an export is not served, or not everywhere.
     pub fn problem(&self, export: &str) -> Option<String> {
-        self.standing.problem(export)
+        self.standing.how().problems.get(export).cloned()
     }
 
     /// A volume was resized: hosts that have it over NVMe are told.
@@ -176,8 +185,10 @@ impl Exports {
     /// Listens wherever an export is to be served, unless that is done already; answers with the
     /// real addresses. What was opened in vain is closed again.
     pub async fn listen(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
-        let ExportAddress::NvmeTcp(export) = address else {
-            return self.listen_nbd(address, Lookup::Now).await;
+        let export = match address {
+            ExportAddress::NvmeTcp(export) => export,
+            ExportAddress::Device | ExportAddress::File(_) => return Ok(address.clone()),
+            _ => return self.listen_nbd(address, Lookup::Now).await,
         };
         let mut listeners = Vec::new();
         for listener in &export.listeners {
@@ -350,7 +361,11 @@ impl Exports {
         }
         let outcome = match &address {
             ExportAddress::NvmeTcp(nvme) => self.add_namespace(&target, nvme),
-            _ => self.add_to_table(name, target, &keys[0]),
+            ExportAddress::NbdTcp(_) | ExportAddress::NbdUnix(_) => {
+                self.add_to_table(name, target, &keys[0])
+            }
+            // They listen nowhere.
+            ExportAddress::Device | ExportAddress::File(_) => return Ok(()),
         };
         match outcome {
             Ok(()) => self.standing.how().served.insert(export, keys),
@@ -395,6 +410,9 @@ impl Exports {
 
     /// Ends an export: its connections, and every listener whose last it was.
     pub async fn remove(&mut self, export: &str) {
+        if self.standing.services.forget(export) {
+            return;
+        }
         self.data.target().remove(export);
         self.close(export).await;
         self.data.ledger().forget_exports(|other| other == export);
@@ -402,6 +420,9 @@ impl Exports {
 
     /// As [`Exports::remove`], of an export that may come back: hosts that ask for it go on asking.
     pub async fn suspend(&mut self, export: &str) {
+        if self.standing.services.forget(export) {
+            return;
+        }
         self.data.target().suspend(export);
         self.close(export).await;
     }

@@ -30,7 +30,8 @@
 //!   daemon's own, where it is short.
 //! - `history`: the past, for charts. `metrics`: what Prometheus reads. `telemetry`: reports of
 //!   metrics for streams.
-//! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `stream`:
+//! - `services`: volumes that are devices and files of this machine, by `palisade services`.
+//! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `files`:
 //!   the connections of a core.
 //!
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
@@ -76,6 +77,7 @@ mod events;
 mod exports;
 pub mod fabrics;
 pub mod failure;
+mod files;
 mod gpu;
 mod hardware;
 mod history;
@@ -120,6 +122,7 @@ mod room;
 mod seats;
 mod served;
 pub mod server;
+mod services;
 mod shelves;
 mod slow;
 mod snapshot;

@@ -632,6 +632,7 @@ impl Manager {
             return Ok(());
         }
         let status = self.running_array(uuid).await?;
+        self.leave_exports(&status).await?;
         self.stop_running(&status).await?;
         self.take_in_hand(status.uuid);
         Ok(())
@@ -673,6 +674,7 @@ impl Manager {
         let mut erased = Vec::new();
         if array.state != view::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;
+            self.leave_exports(&status).await?;
             let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.
             let paths = convert::counted_paths(&status);

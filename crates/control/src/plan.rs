@@ -22,8 +22,8 @@ use redfish::change::{Change, JobAction};
 use redfish::messages as say;
 use redfish::view;
 use redfish::view::{
-    Array, ArrayState, Error, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState, TaskKind,
-    View, Volume,
+    Array, ArrayState, Error, LocalExport, Plan, PlannedArray, PlannedDrive, SlotInfo, SlotState,
+    TaskKind, View, Volume,
 };
 use units::{Slot, format_size};
 
@@ -314,7 +314,15 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
             let at = request.nbd.iter().chain(&request.nvme_tcp);
             let at: Vec<&str> = at.map(String::as_str).collect();
             let volume = &volume_of(array, &request.volume)?.name;
-            steps([format!("serve volume {name}/{volume} at {}", at.join(", "))])
+            steps([match &request.local {
+                None => format!("serve volume {name}/{volume} at {}", at.join(", ")),
+                Some(LocalExport::Device) => {
+                    format!("make a block device of this machine of volume {name}/{volume}")
+                }
+                Some(LocalExport::File(path)) => {
+                    format!("mount volume {name}/{volume} as file {path}")
+                }
+            }])
         }
         Change::DeleteExport { id } => {
             let number = id.rsplit_once(':').map(|(_, number)| number).unwrap_or_default();

@@ -13,7 +13,7 @@ use redfish::change::Change;
 use redfish::error::Refusal;
 use redfish::messages as say;
 use redfish::routes::Privilege;
-use redfish::view::{Error, NamedDrive};
+use redfish::view::{Error, LocalExport, NamedDrive};
 use std::path::{Component, Path};
 
 /// The status of a refusal.
@@ -45,7 +45,10 @@ pub async fn confine(
         }
         Change::ReplaceDrive { request, .. } => is_named(manager, &request.with),
         Change::Wipe(request) => is_named(manager, &request.drive),
-        Change::CreateExport(request) => is_beside(manager, request.nbd.as_deref()),
+        Change::CreateExport(request) => match &request.local {
+            Some(LocalExport::File(path)) => Err(Error::new(&say::FILE_ELSEWHERE, &[path])),
+            _ => is_beside(manager, request.nbd.as_deref()),
+        },
         _ => Ok(()),
     };
     outcome.map_err(|error| Refusal::from(error).with_status(FORBIDDEN))

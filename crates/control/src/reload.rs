@@ -46,6 +46,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
         key,
         metrics,
         sysfs,
+        services,
         health,
         enclosures,
         shelves,
@@ -77,6 +78,7 @@ fn changed(old: &Config, new: &Config) -> Changed {
             ("counters", *counters != new.counters),
             ("state", *state != new.state),
             ("sysfs", *sysfs != new.sysfs),
+            ("services", *services != new.services),
             ("fabrics", *fabrics != new.fabrics),
         ]),
     }

@@ -8,6 +8,7 @@ use crate::failure;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
+use crate::services::{self, Left};
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
@@ -54,6 +55,7 @@ impl Manager {
         let status = self.ask_of(&array, ask).await?;
         let key = VolumeKey { array: array.id, volume: status.uuid };
         self.exports.lock().await.resized(key);
+        self.standing.services().resized(status.uuid, status.bytes).await;
         Ok(convert::volume(&array.name, &status))
     }
 
@@ -95,6 +97,9 @@ impl Manager {
         };
         let recorded = recorded(&running, &self.not_running(&running));
         let address = wanted(request, array, &recorded, &exports)?;
+        if services::is_local(&address) {
+            self.standing.services().check()?;
+        }
         let volume = volume_uuid(array, &request.volume)?;
         let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
@@ -104,8 +109,11 @@ impl Manager {
             }
             // Who asks waits for names; what can't be had is told by what follows.
             let _ = exports.listen(&existing.address).await;
-            let (name, target) = (name(array, existing), target(array, existing));
-            exports.add(&name, target, &existing.address).await?;
+            self.serve(&mut exports, array, existing).await?;
+            if services::is_local(&address) {
+                drop(exports);
+                self.standing.services().served(&id).await?;
+            }
             return Ok(self.described(array, existing));
         }
         let address = exports.listen(&address).await?;
@@ -113,8 +121,11 @@ impl Manager {
         let ask = |uuid, reply| Request::ExportCreate(uuid, volume.into(), recorded, reply);
         match self.ask_of(array, ask).await {
             Ok(status) => {
-                let target = target(array, &status);
-                exports.add(&name(array, &status), target, &status.address).await?;
+                self.serve(&mut exports, array, &status).await?;
+                drop(exports);
+                if services::is_local(&status.address) {
+                    self.served_or_undone(array, &status).await?;
+                }
                 Ok(self.described(array, &status))
             }
             Err(error) => {
@@ -122,6 +133,54 @@ impl Manager {
                 Err(error)
             }
         }
+    }
+
+    /// Serves an export of an array that runs.
+    async fn serve(
+        &self,
+        exports: &mut Exports,
+        array: &ArrayStatus,
+        status: &ExportStatus,
+    ) -> Result<(), Error> {
+        let target = target(array, status);
+        if services::is_local(&status.address) {
+            self.standing.services().want(array, status, target);
+            return Ok(());
+        }
+        exports.add(&name(array, status), target, &status.address).await
+    }
+
+    /// Waits for an export that was just recorded, and that this machine itself is to use. One that
+    /// can't be had is forgotten again.
+    async fn served_or_undone(
+        &self,
+        array: &ArrayStatus,
+        status: &ExportStatus,
+    ) -> Result<(), Error> {
+        let id = convert::export_id(&array.name, status.id);
+        let services = self.standing.services();
+        let Err(why) = services.served(&id).await else { return Ok(()) };
+        let number = status.id;
+        self.ask_of(array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
+        services.forget(&id);
+        Err(why)
+    }
+
+    /// Has all exports of an array go that this machine itself uses, before that array stops.
+    ///
+    /// # Errors
+    /// One is in use: all stay.
+    pub(crate) async fn leave_exports(&self, array: &ArrayStatus) -> Result<(), Error> {
+        let own = array.exports.iter().filter(|status| services::is_local(&status.address));
+        let own: Vec<String> = own.map(|s| convert::export_id(&array.name, s.id)).collect();
+        for id in &own {
+            let outcome = self.standing.services().leave(id).await;
+            if let Ok(Left::Busy(_)) | Err(_) = outcome {
+                own.iter().for_each(|id| self.standing.services().stay(id));
+            }
+            in_use(id, outcome?)?;
+        }
+        Ok(())
     }
 
     fn described(&self, array: &ArrayStatus, export: &ExportStatus) -> view::Export {
@@ -141,9 +200,18 @@ impl Manager {
         };
         let volume = VolumeKey { array: array.id, volume: export.volume };
         let is_nvme = matches!(export.address, ExportAddress::NvmeTcp(_));
+        let own = convert::export_id(&array.name, number);
+        if services::is_local(&export.address) {
+            in_use(&own, self.standing.services().leave(&own).await?)?;
+        }
         let mut exports = self.exports.lock().await;
-        self.ask_of(&array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
-        exports.remove(&convert::export_id(&array.name, number)).await;
+        let ask = |uuid, reply| Request::ExportDelete(uuid, number, reply);
+        let outcome = self.ask_of(&array, ask).await;
+        if outcome.is_err() {
+            self.standing.services().stay(&own);
+        }
+        outcome?;
+        exports.remove(&own).await;
         drop(exports);
         self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
@@ -160,9 +228,8 @@ impl Manager {
         }
         let mut exports = self.exports.lock().await;
         for status in &array.exports {
-            let (name, target) = (name(array, status), target(array, status));
             // What can't be served is tried again, and then told.
-            let _ = exports.add(&name, target, &status.address).await;
+            let _ = self.serve(&mut exports, array, status).await;
         }
     }
 
@@ -197,8 +264,7 @@ impl Manager {
             return None;
         }
         exports.problem(&convert::export_id(&array.name, status.id))?;
-        let (name, target) = (name(array, status), target(array, status));
-        Some(exports.add(&name, target, &status.address).await)
+        Some(self.serve(&mut exports, array, status).await)
     }
 
     /// Serves what could not be served yet, such as at an address that was busy; says of what it
@@ -271,9 +337,13 @@ pub fn check_export(request: &view::CreateExport) -> Result<(), Error> {
     let view::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
     let says_of_nvme =
         subsystem.is_some() || !hosts.is_empty() || *any_host || !advertise.is_empty();
-    match (nbd, &nvme_tcp[..]) {
-        (Some(nbd), []) if !says_of_nvme => address::parse(nbd).map(|_| ()),
-        (None, [_, ..]) => check_nvme(request),
+    match (nbd, &nvme_tcp[..], &request.local) {
+        (Some(nbd), [], None) if !says_of_nvme => address::parse(nbd).map(|_| ()),
+        (None, [_, ..], None) => check_nvme(request),
+        (None, [], Some(view::LocalExport::Device)) if !says_of_nvme => Ok(()),
+        (None, [], Some(view::LocalExport::File(path))) if !says_of_nvme => {
+            address::check_file(path)
+        }
         _ => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
     }
 }
@@ -328,9 +398,11 @@ fn wanted(
     recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<ExportAddress, Error> {
-    match &request.nbd {
-        Some(nbd) => address::parse(nbd),
-        None => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, recorded, exports)?)),
+    match (&request.nbd, &request.local) {
+        (Some(nbd), _) => address::parse(nbd),
+        (None, Some(view::LocalExport::Device)) => Ok(ExportAddress::Device),
+        (None, Some(view::LocalExport::File(path))) => Ok(ExportAddress::File(path.clone())),
+        (None, None) => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, recorded, exports)?)),
     }
 }
 
@@ -350,6 +422,14 @@ fn is_alike(one: &ExportAddress, other: &ExportAddress) -> bool {
 fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
     let is_nvme = |address| matches!(address, &ExportAddress::NvmeTcp(_));
     one == other || is_nvme(one) && is_nvme(other)
+}
+
+/// Whether an export has gone.
+fn in_use(id: &str, left: Left) -> Result<(), Error> {
+    match left {
+        Left::Gone => Ok(()),
+        Left::Busy(why) => Err(Error::new(&say::EXPORT_IN_USE, &[&id, &why])),
+    }
 }
 
 fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {

@@ -30,6 +30,7 @@ use crate::memory;
 use crate::notify::Service;
 use crate::reload::{self, Reader};
 use crate::room::Room;
+use crate::services;
 use crate::snapshot;
 use crate::state::{self, State};
 use core::fmt::Display;
@@ -98,6 +99,7 @@ fn serve_with(config: Config, read: Reader, change: fn(Manager) -> Manager) -> R
     let problems = outcome?;
     // Someone may have removed it before.
     let _ = std::fs::remove_file(&socket);
+    let _ = std::fs::remove_file(::services::socket(&socket));
     match problems.into_iter().next() {
         None => Ok(()),
         Some(problem) => Err(problem),
@@ -160,7 +162,7 @@ async fn run(
     let manager = Arc::new(manager);
     let wait = Duration::from_millis(config.drive_wait_ms);
     let tasks = serve_clients(&manager, listener);
-    let starting = begin(&manager, &service, wait);
+    let starting = begin(&manager, &service, wait, socket);
     let viewed = manager.clone();
     let keeping = tokio::spawn(async move { viewed.keep_view().await });
     let attending = attend(&manager);
@@ -199,13 +201,37 @@ async fn run(
 }
 
 /// Starts arrays, and says when that is done.
-fn begin(manager: &Arc<Manager>, service: &Arc<Service>, wait: Duration) -> JoinHandle<()> {
-    let (manager, service) = (manager.clone(), service.clone());
+fn begin(
+    manager: &Arc<Manager>,
+    service: &Arc<Service>,
+    wait: Duration,
+    socket: &FilePath,
+) -> JoinHandle<()> {
+    let (manager, service, socket) = (manager.clone(), service.clone(), socket.to_owned());
     tokio::spawn(async move {
         report(&manager.start(wait).await);
+        // What it serves is known by now: nothing is taken for left over.
+        serve_services(&manager, &socket).await;
         say_ready();
         service.ready();
     })
+}
+
+/// Lets `palisade services` come.
+async fn serve_services(manager: &Arc<Manager>, socket: &FilePath) {
+    match services::listen(socket).await {
+        Ok(listener) => {
+            let (own, noted) = (manager.standing.services().clone(), manager.clone());
+            let data = manager.data.clone();
+            tokio::spawn(own.keep(data, listener, move || {
+                noted.refresh();
+            }));
+        }
+        Err(error) => {
+            let at = ::services::socket(socket);
+            report(&[Error::new(&say::SOCKET_NOT_MADE, &[&at.display(), &error])]);
+        }
+    }
 }
 
 /// Gives a new manager what is kept beside the drives, and where the kernel tells of devices.

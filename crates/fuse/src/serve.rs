@@ -34,6 +34,7 @@ use io::{BlockError, Blocks, BufMut, Env, Pool, Priority};
 use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
+use units::BAND_BYTES;
 
 /// What of INIT's flags is wanted.
 const WANTED: u64 = init_flag::ASYNC_READ
@@ -282,7 +283,7 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
             }
             Ask::Seek { hole: true, .. } => Answer::place(unique, self.volume.bytes()),
             Ask::Seek { offset, hole: false } => Answer::place(unique, offset),
-            Ask::Size => Answer::size(unique, self.volume.bytes()),
+            Ask::Size => Answer::size(unique, self.volume.bytes(), self.unit()),
             Ask::Refused(errno) => Answer::refused(unique, errno),
             Ask::Silent | Ask::Wrong => return self.credits.release(1),
             _ => Answer::done(unique),
@@ -299,6 +300,12 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
     fn attributes(&self) -> Attributes {
         let Look { uid, gid, mode, seconds } = self.look;
         Attributes { bytes: self.volume.bytes(), seconds, mode, uid, gid }
+    }
+
+    /// What is given up as a whole: a band of each drive's data.
+    fn unit(&self) -> u32 {
+        let drives = self.volume.stripe_bytes() / self.volume.strip_bytes().max(1);
+        u32::try_from(BAND_BYTES * u64::from(drives)).unwrap_or(self.volume.block_bytes())
     }
 
     /// Whether all of these bytes are there.

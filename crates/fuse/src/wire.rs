@@ -435,10 +435,12 @@ impl Answer {
         own.u32(0o100_000 | mode).u32(1).u32(uid).u32(gid).u32(0).u32(4096).u32(0)
     }
 
-    /// `fuse_statfs_out` of a file system that is full with its one file.
-    pub fn size(unique: u64, bytes: u64) -> Self {
+    /// `fuse_statfs_out` of a file system that is full with its one file. A loop device over the
+    /// file takes `unit` for the bytes of which it gives up whole ones (`f_bsize`; Linux's
+    /// drivers/block/loop.c); the size is counted in others (`f_frsize`).
+    pub fn size(unique: u64, bytes: u64, unit: u32) -> Self {
         let own = Self::done(unique).u64(bytes.div_ceil(4096)).u64(0).u64(0).u64(1).u64(0);
-        own.u32(4096).u32(255).u32(4096).zeros(28)
+        own.u32(unit).u32(255).u32(4096).zeros(28)
     }
 
     /// Its bytes.

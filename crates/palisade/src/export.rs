@@ -16,6 +16,7 @@ use redfish::view::{self, Answer};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 /// What can be done with exports.
 #[derive(Debug, Subcommand)]
@@ -60,20 +61,26 @@ pub struct Service {
     /// Listen for NBD at ADDR:PORT (port 0: any free port) or unix:PATH
     #[arg(long, value_name = "ADDR:PORT|unix:PATH", group = "protocol")]
     nbd: Option<String>,
+    /// Make a block device of this machine: /dev/palisade/ARRAY/VOLUME
+    #[arg(long, group = "protocol")]
+    local: bool,
+    /// Mount the volume as a file of this machine, over a new or empty file
+    #[arg(long, value_name = "PATH", group = "protocol")]
+    fuse: Option<PathBuf>,
     /// Listen for NVMe/TCP at ADDR:PORT (port 0: any free port); may be repeated
     #[arg(long, value_name = "ADDR:PORT", group = "protocol")]
     nvme_tcp: Vec<String>,
     /// NVMe: NQN of the subsystem [default: one for this volume]
-    #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "fuse"])]
     subsystem: Option<String>,
     /// NVMe: NQN of a host that may connect; may be repeated
-    #[arg(long, value_name = "NQN", conflicts_with = "nbd")]
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "fuse"])]
     host: Vec<String>,
     /// NVMe: let any host connect
-    #[arg(long, conflicts_with_all = ["nbd", "host"])]
+    #[arg(long, conflicts_with_all = ["nbd", "local", "fuse", "host"])]
     any_host: bool,
     /// NVMe: address that hosts are told behind address translation, one for each --nvme-tcp
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "nbd")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["nbd", "local", "fuse"])]
     advertise: Vec<String>,
 }
 
@@ -88,13 +95,12 @@ impl Service {
             hosts: self.host.clone(),
             any_host: self.any_host,
             advertise: self.advertise.clone(),
+            local: match &self.fuse {
+                Some(path) => Some(view::LocalExport::File(absolute_path(path))),
+                None => self.local.then_some(view::LocalExport::Device),
+            },
         }
     }
-}
-
-/// The fabric of an export.
-fn fabric(is_nvme: bool) -> &'static str {
-    if is_nvme { "nvme" } else { "nbd" }
 }
 
 /// Carries a command out.
@@ -117,7 +123,7 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
             let (array, export, number) = names::export_of(&arrays, id)?;
             let own = uri::connection_id(&array.uuid, number);
-            let own = uri::connection(fabric(export.nvme.is_some()), &own);
+            let own = uri::connection(export.kind.fabric(), &own);
             if confirm::change(&Change::delete(own), *how, client).await?.is_some() {
                 how.output.print(&DONE, |_| format!("export {id} is deleted"));
             }
@@ -130,9 +136,10 @@ async fn create(request: view::CreateExport, how: How, client: &Client) -> Resul
     control::check_export(&request)?;
     let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
     let volume = names::volume(names::running(&arrays, &request.array)?, &request.volume)?;
-    let collection = match request.nbd {
-        Some(_) => uri::NBD_CONNECTIONS,
-        None => uri::NVME_CONNECTIONS,
+    let collection = match (&request.nbd, &request.local) {
+        (Some(_), _) => uri::NBD_CONNECTIONS,
+        (None, Some(_)) => uri::LOCAL_CONNECTIONS,
+        (None, None) => uri::NVME_CONNECTIONS,
     };
     let body = json!({
         "VolumeInfo": [{ "Volume": fetch::link(&uri::volume(&volume.uuid)) }],
@@ -196,6 +203,11 @@ fn wanted(request: &view::CreateExport) -> Value {
     if let Some(nbd) = &request.nbd {
         return json!({ "Listeners": [nbd] });
     }
+    match &request.local {
+        Some(view::LocalExport::Device) => return json!({}),
+        Some(view::LocalExport::File(path)) => return json!({ "File": path }),
+        None => {}
+    }
     let mut own = json!({ "Listeners": request.nvme_tcp, "AnyHost": request.any_host });
     if !request.hosts.is_empty() {
         own["Hosts"] = json!(request.hosts);
@@ -217,6 +229,11 @@ fn absolute(nbd: &str) -> String {
     }
 }
 
+/// A file's path, too.
+fn absolute_path(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
 /// All about an export.
 fn detail(export: &view::Export) -> String {
     let mut text = exports(core::slice::from_ref(export));
@@ -229,6 +246,18 @@ fn detail(export: &view::Export) -> String {
                 _ => format!("a client{}", way(address, local_address)),
             },
         );
+    }
+    let mut more = |what: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            line(what, value.clone());
+        }
+    };
+    more("device", &export.device);
+    more("link", &export.link);
+    more("file", &export.file);
+    if let Some(health) = &export.health {
+        more("health", &Some(health.state.word().to_owned()));
+        more("problem", &health.problem);
     }
     let Some(nvme) = &export.nvme else { return text };
     line("subsystem", nvme.subsystem.clone());

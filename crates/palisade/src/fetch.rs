@@ -128,19 +128,21 @@ pub const ALL: &[Part] = &[Part::Volumes, Part::Exports, Part::Tasks];
 
 async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
     let none = || json!({ "Members": [] });
-    let (mut jobs, mut nvme, mut nbd, mut volumes) = (none(), none(), none(), none());
+    let (mut jobs, mut volumes) = (none(), none());
+    let (mut nvme, mut nbd, mut local) = (none(), none(), none());
     if wanted.contains(&Part::Tasks) {
         jobs = expanded(client, uri::JOBS).await?;
     }
     if wanted.contains(&Part::Exports) {
         nvme = expanded(client, uri::NVME_CONNECTIONS).await?;
         nbd = expanded(client, uri::NBD_CONNECTIONS).await?;
+        local = expanded(client, uri::LOCAL_CONNECTIONS).await?;
     }
     if wanted.contains(&Part::Volumes) {
         volumes = expanded(client, uri::VOLUMES).await?;
     }
     let pools = expanded(client, uri::POOLS).await?;
-    Ok(Fetched { pools, volumes, nvme, nbd, jobs, ..Fetched::default() })
+    Ok(Fetched { pools, volumes, nvme, nbd, local, jobs, ..Fetched::default() })
 }
 
 /// All arrays, with these parts of them.

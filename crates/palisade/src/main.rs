@@ -6,7 +6,7 @@
 //! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
 //! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
 //! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
-//! [`explain`] tells what messages mean, [`doctor`] what is wrong with a machine. [`shelf`],
+//! [`services`] makes devices and files of volumes. [`explain`] tells what messages mean, [`doctor`] what is wrong with a machine. [`shelf`],
 //! `demo` and `bench` are programs of their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
@@ -38,6 +38,7 @@ mod remote;
 mod request;
 mod secret;
 mod serve;
+mod services;
 mod shelf;
 mod sse;
 mod status;
@@ -82,6 +83,8 @@ struct Arguments {
 enum Command {
     /// Run the daemon
     Serve(serve::Arguments),
+    /// Make block devices and files of this machine of volumes, for the daemon; needs root
+    Services(services::Arguments),
     /// Show arrays, drives, jobs, exports and hosts, and what to do next
     Status(status::Arguments),
     /// Manage arrays
@@ -156,6 +159,9 @@ fn main() -> ExitCode {
             control::server::leave_if_stuck(code);
             return ExitCode::from(code);
         }
+        Command::Services(arguments) => {
+            services::run(&arguments, socket).map(|()| ExitCode::SUCCESS)
+        }
         Command::Completion(arguments) => complete::run(&arguments).map(|()| ExitCode::SUCCESS),
         command => ask(&command, socket, url.as_deref()),
     };
@@ -193,6 +199,7 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
             Command::Logout(out) => login::end(out, url).await?,
             Command::Api(arguments) => request::run(arguments, client).await?,
             Command::Serve(_)
+            | Command::Services(_)
             | Command::Completion(_)
             | Command::CheckConfig(_)
             | Command::Doctor(_)
@@ -255,6 +262,7 @@ mod tests {
         "login",
         "logout",
         "serve",
+        "services",
         "shelf ctl pull",
         "shelf ctl restore",
         "shelf ctl set",

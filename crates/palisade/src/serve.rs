@@ -47,7 +47,7 @@ fn reader(
 }
 
 /// Reads the configuration.
-fn read(file: &Path) -> Result<Config, Error> {
+pub fn read(file: &Path) -> Result<Config, Error> {
     Config::read(file).map_err(|error| match &error {
         ConfigError::Read(path, why) => Error::new(&say::CONFIG_NOT_READ, &[&path.display(), why]),
         ConfigError::Parse(path, why) => Error::new(&say::CONFIG_WRONG, &[&path.display(), why]),

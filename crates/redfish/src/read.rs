@@ -38,6 +38,8 @@ pub struct Fetched {
     pub nvme: Value,
     /// `Connections` of the fabric `nbd`, with members.
     pub nbd: Value,
+    /// `Connections` of the fabric `local`, with members.
+    pub local: Value,
     /// `Jobs`, with members.
     pub jobs: Value,
 }
@@ -135,6 +137,7 @@ pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     };
     let mut exports = all(&fetched.nvme, numbered)?;
     exports.extend(all(&fetched.nbd, numbered)?);
+    exports.extend(all(&fetched.local, numbered)?);
     exports.sort_by_key(|(_, number, _)| *number);
     let tasks = all(&fetched.jobs, task)?;
     let array = |pool: &Value| {

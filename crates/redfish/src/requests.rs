@@ -114,6 +114,17 @@ pub struct CreateExport {
     pub any_host: bool,
     /// What hosts are told instead of the addresses, in their order.
     pub advertise: Vec<String>,
+    /// For the machine itself.
+    pub local: Option<LocalExport>,
+}
+
+/// As what a volume is there on the machine that has its array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LocalExport {
+    /// A block device.
+    Device,
+    /// A file at this path.
+    File(String),
 }
 
 /// A request to erase a drive's records.

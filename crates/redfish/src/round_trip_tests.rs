@@ -38,6 +38,7 @@ fn fetch(view: &View) -> Fetched {
         drives: expanded(view, uri::DRIVES),
         nvme: expanded(view, uri::NVME_CONNECTIONS),
         nbd: expanded(view, uri::NBD_CONNECTIONS),
+        local: expanded(view, uri::LOCAL_CONNECTIONS),
         jobs: expanded(view, uri::JOBS),
     }
 }

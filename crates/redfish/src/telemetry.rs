@@ -288,7 +288,7 @@ fn exports(view: &View, all: &mut Readings) {
     for array in &view.status.arrays {
         for export in &array.exports {
             let Some(number) = uri::export_number(&export.id) else { continue };
-            let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
+            let fabric = export.kind.fabric();
             let uri = uri::connection(fabric, &uri::connection_id(&array.uuid, number));
             all.put("ExportServing", format!("{uri}#/Oem/Palisade/Serving"), export.serving);
             let Some(own) = view.counters.export(&export.id) else { continue };

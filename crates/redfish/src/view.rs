@@ -7,6 +7,7 @@
 //! Invariant: from the first release on keys are only ever added; a change of meaning is a new
 //! [`SCHEMA`].
 
+mod export;
 mod owner;
 mod plan;
 mod regions;
@@ -26,12 +27,13 @@ pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
-    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, NamedDrive, ReplaceDrive,
-    ResizeVolume, ScrubArray, WipeDrive,
+    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, LocalExport, NamedDrive,
+    ReplaceDrive, ResizeVolume, ScrubArray, WipeDrive,
 };
 pub use crate::shelf::{
     Shelf, ShelfBay, ShelfKind, ShelfPart, ShelfPort, ShelfState, ShelfUnit, Silence,
 };
+pub use export::{Client, Connection, Export, ExportHealth, ExportKind, NvmeExport, ServiceState};
 pub use owner::Owner;
 pub use plan::{Plan, PlannedArray, PlannedDrive};
 pub use regions::{RegionMap, RegionParts};
@@ -606,83 +608,6 @@ pub struct Volume {
 pub struct VolumeList {
     /// By array, then name.
     pub volumes: Vec<Volume>,
-}
-
-/// A volume served by a front end.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Export {
-    /// Names it: `ARRAY:NUMBER`.
-    pub id: String,
-    /// The array.
-    pub array: String,
-    /// The volume's name in the array.
-    pub volume: String,
-    /// Where it is served over NBD: `ADDR:PORT` or `unix:PATH`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub nbd: Option<String>,
-    /// Clients that have it over NBD now, in the order in which they came.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub clients: Vec<Client>,
-    /// How it is served over NVMe/TCP.
-    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
-    pub nvme: Option<NvmeExport>,
-    /// How clients name it: an NBD URI, or that of a namespace.
-    pub uri: String,
-    /// Whether it is served now.
-    pub serving: bool,
-    /// Why it is not.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub problem: Option<String>,
-}
-
-/// A volume as a namespace of an NVMe subsystem.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct NvmeExport {
-    /// The subsystem's qualified name.
-    pub subsystem: String,
-    /// The namespace's number.
-    pub nsid: u32,
-    /// What identifies it for ever: 32 hexadecimal digits.
-    pub nguid: String,
-    /// The same, as a UUID: the volume's.
-    pub uuid: String,
-    /// Where it is served: `ADDR:PORT`.
-    pub listeners: Vec<String>,
-    /// What hosts are told instead of these, in their order; empty if nothing else.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub advertise: Vec<String>,
-    /// Qualified names of the hosts that may have it.
-    pub hosts: Vec<String>,
-    /// Any host may.
-    pub any_host: bool,
-    /// Hosts that have it now. Exports that the same hosts find share the list.
-    pub connections: Arc<[Connection]>,
-}
-
-/// A host that is connected to a namespace's subsystem.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Connection {
-    /// The host's qualified name; empty if it gave none.
-    pub host: String,
-    /// Its controller's number.
-    pub controller: u16,
-    /// Its queues: connections of TCP, the admin queue's included.
-    pub queues: usize,
-    /// The host's address, as its admin queue came.
-    #[serde(default)]
-    pub address: String,
-    /// The address of this machine that it came through.
-    #[serde(default)]
-    pub local_address: String,
-}
-
-/// A client that is connected over NBD.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Client {
-    /// Its address; empty: it is a process of this machine, at a socket.
-    pub address: String,
-    /// The address of this machine that it came through.
-    pub local_address: String,
 }
 
 /// All exports of running arrays.

@@ -45,7 +45,7 @@ pub use env::{Bind, CoreEnv, NoDrive};
 pub use reactor::{
     Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode, try_io_uring,
 };
-pub use requests::RequestDevice;
+pub use requests::{Over, RequestDevice, RequestLine, another};
 pub use say::say;
 pub use socket::{Line, Listener, Socket};
 pub use stream::Stream;

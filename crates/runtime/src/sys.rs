@@ -164,6 +164,28 @@ pub(crate) fn is_over(fd: BorrowedFd<'_>) -> bool {
     told > 0 && asked.revents != 0
 }
 
+/// Whether something went wrong at the other end for good (poll(2): `POLLERR`, `POLLHUP`).
+pub(crate) fn has_failed(fd: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: the pointer and the count describe `asked`; without a timeout it does not wait.
+    let told = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    told > 0 && asked.revents != 0
+}
+
+/// `FUSE_DEV_IOC_CLONE`: `_IOR(229, 0, u32)` (include/uapi/linux/fuse.h).
+const CLONE: libc::c_ulong = 0x8004_e500;
+
+/// Has a fresh descriptor of `/dev/fuse` ask for the requests of a mounted one, too.
+pub(crate) fn clone_request_device(
+    mounted: BorrowedFd<'_>,
+    fresh: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let number = mounted.as_raw_fd().unsigned_abs();
+    // SAFETY: the kernel reads the number's four bytes, which live through the call.
+    let answer = unsafe { libc::ioctl(fresh.as_raw_fd(), CLONE as _, &raw const number) };
+    check(answer as isize).map(drop)
+}
+
 /// Ends the direction to the peer.
 pub(crate) fn shutdown_sending(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.

@@ -547,6 +547,29 @@ pub const BODIES: &[Body] = &[
             ),
         ],
     ),
+    body(
+        Method::Post,
+        Resource::Connections,
+        "local",
+        "Makes a volume a block device or a file of the machine.",
+        &[
+            CONNECTION_TYPE,
+            EXPORTED,
+            may(
+                "Oem",
+                Takes::Object(&[may(
+                    "Palisade",
+                    Takes::Object(&[may(
+                        "File",
+                        Takes::Text,
+                        "The path of the file; without it, a block device.",
+                    )]),
+                    ABOUT_OEM,
+                )]),
+                ABOUT_OEM,
+            ),
+        ],
+    ),
     act(Resource::Suspend, "Lets the job wait.", &[]),
     act(Resource::Resume, "Lets the job go on.", &[]),
     act(Resource::Cancel, "Ends the job.", &[]),

@@ -190,11 +190,10 @@ fn volume_on_drives(
 
 /// `POST Connections` of a fabric.
 pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
-    let is_nvme = match found.id(0) {
-        "nvme" => true,
-        "nbd" => false,
-        _ => return Err(nothing(found)),
-    };
+    let fabric = found.id(0);
+    if !["nvme", "nbd", "local"].contains(&fabric) {
+        return Err(nothing(found));
+    }
     if let Some(kind) = fields.take("ConnectionType") {
         kind.word(&["Storage"])?;
     }
@@ -202,7 +201,6 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
     let (array, volume) = links::linked_volume(view, &info.need("Volume")?)?;
     info.end()?;
     let mut oem = fields.oem()?;
-    let listeners = oem.need("Listeners")?;
     let mut request = view::CreateExport {
         array: array.uuid.clone(),
         volume: volume.uuid.clone(),
@@ -212,8 +210,16 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
         hosts: Vec::new(),
         any_host: false,
         advertise: Vec::new(),
+        local: None,
     };
-    if is_nvme {
+    if fabric == "local" {
+        let file = oem.take("File").map(|node| node.text()).transpose()?;
+        request.local = Some(match file {
+            Some(path) => view::LocalExport::File(path.to_owned()),
+            None => view::LocalExport::Device,
+        });
+    } else if fabric == "nvme" {
+        let listeners = oem.need("Listeners")?;
         request.nvme_tcp = listeners.texts(1, MOST_NAMES)?;
         let subsystem = oem.take("Subsystem").map(|node| node.text()).transpose()?;
         request.subsystem = subsystem.map(str::to_owned);
@@ -221,7 +227,7 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
         request.any_host = oem.flag("AnyHost")?;
         request.advertise = oem.texts("Advertise", MOST_NAMES)?;
     } else {
-        request.nbd = Some(listeners.only()?.text()?.to_owned());
+        request.nbd = Some(oem.need("Listeners")?.only()?.text()?.to_owned());
     }
     oem.end()?;
     fields.end()?;

@@ -11,7 +11,7 @@ pub fn export(view: &View, fabric: &str, id: &str) -> Option<String> {
     let array = view.array(uuid)?;
     let is_it = |export: &&Export| {
         export.id.rsplit_once(':').is_some_and(|(_, own)| own == number)
-            && fabric == if export.nvme.is_some() { "nvme" } else { "nbd" }
+            && fabric == export.kind.fabric()
     };
     array.exports.iter().find(is_it).map(|_| format!("{}:{number}", array.uuid))
 }

@@ -159,7 +159,11 @@ fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
     let mut words = format!("export {volume} of {array}");
     let places = request.nbd.iter().map(|place| format!("NBD {place}"));
     let places = places.chain(request.nvme_tcp.iter().map(|place| format!("NVMe/TCP {place}")));
-    let places: Vec<String> = places.collect();
+    let own = request.local.iter().map(|local| match local {
+        view::LocalExport::Device => "a block device of the machine".to_owned(),
+        view::LocalExport::File(path) => format!("file {path} of the machine"),
+    });
+    let places: Vec<String> = places.chain(own).collect();
     with(&mut words, !places.is_empty(), &format!("at {}", places.join(", ")));
     with(&mut words, request.any_host, "to any host");
     let hosts = format!("to {}", request.hosts.join(", "));

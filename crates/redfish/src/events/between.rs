@@ -155,7 +155,7 @@ fn drive_name(slot: &SlotInfo) -> String {
 
 /// The resource of an export.
 fn export_uri(array: &Array, export: &Export) -> String {
-    let fabric = if export.nvme.is_some() { "nvme" } else { "nbd" };
+    let fabric = export.kind.fabric();
     let number = uri::export_number(&export.id).unwrap_or_default();
     uri::connection(fabric, &uri::connection_id(&array.uuid, number))
 }

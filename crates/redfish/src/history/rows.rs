@@ -237,7 +237,7 @@ fn put_cores(before: &Counters, now: &Counters, row: &mut Row) {
 fn hosts(view: &View) -> u64 {
     let nvme = view.counters.hosts.iter().filter(|host| !host.controllers.is_empty()).count();
     let exports = view.status.arrays.iter().flat_map(|array| &array.exports);
-    let nbd = exports.filter(|export| export.nvme.is_none());
+    let nbd = exports.filter(|export| export.nbd.is_some());
     let nbd = nbd.filter_map(|export| view.counters.export(&export.id));
     nvme as u64 + nbd.map(|own| own.connections).sum::<u64>()
 }

@@ -9,6 +9,11 @@ messages! { COMMAND:
         "Commands ask the daemon over its socket: that of --socket, else of the variable \
          PALISADE_SOCKET, else /run/palisade/palisade.sock; or by HTTPS, where --url or the \
          variable PALISADE_URL says so. The exit status is 4.";
+    SERVICES_CANNOT_RUN: "ServicesCannotRun" Failed Command [Text("PROBLEM")]
+        "`palisade services` can't run: %1",
+        "run it as root, once for each daemon",
+        "It mounts volumes as files and makes loop devices, which root alone may do. It has a \
+         directory of its own, which `services` in the configuration names.";
     SOCKET_FORBIDDEN: "SocketForbidden" Failed Command [Text("SOCKET"), Text("PROBLEM")]
         "%1: %2",
         "run as root, or as a member of the socket's group",

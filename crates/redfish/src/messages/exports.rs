@@ -4,10 +4,35 @@ use super::Arg::{Number, Text};
 
 messages! { EXPORTS:
     EXPORT_PROTOCOL: "ExportProtocol" Usage Daemon []
-        "an export needs either NBD or NVMe/TCP; hosts are named for NVMe/TCP only",
-        "use --nbd ADDR:PORT, --nbd unix:PATH, or --nvme-tcp ADDR:PORT",
-        "An export speaks one protocol. To serve a volume over both, create two exports. NBD has \
+        "an export needs one of NBD, NVMe/TCP, a block device or a file; hosts are named for \
+         NVMe/TCP only",
+        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --local, or --fuse PATH",
+        "An export is of one kind. To serve a volume in two ways, create two exports. NBD has \
          no names of hosts: there the address decides who can connect.";
+    SERVICES_ABSENT: "ServicesAbsent" Failed Daemon []
+        "`palisade services` does not run, which makes block devices and files of this machine",
+        "start it as root: systemctl start palisade-services, or palisade services --config FILE",
+        "The daemon mounts nothing and makes no devices: it could wait for itself. A process of its \
+         own does that, which runs beside it on the same machine, with the same configuration.";
+    SERVICES_FAILED: "ServicesFailed" Failed Daemon [Text("EXPORT"), Text("PROBLEM")]
+        "export %1 can't be used: %2",
+        "mend that, and try again; `palisade doctor` shows what this machine lacks",
+        "`palisade services` could not make the device or the file, or could not read a block of it \
+         as a program would. An export that was being created is forgotten again.";
+    EXPORT_IN_USE: "ExportInUse" Refused Daemon [Text("EXPORT"), Text("PROBLEM")]
+        "export %1 is in use on this machine: %2",
+        "unmount what is mounted from it, close what has it open, and try again",
+        "Whoever uses a device or file that goes would lose what is not written yet. Nothing was \
+         changed.";
+    BAD_FILE: "BadFile" Usage Daemon [Text("PATH"), Text("PROBLEM")]
+        "\"%1\" can't be the file of a volume: %2",
+        "use an absolute path of a new or empty file, such as /srv/tank-db",
+        "The volume is mounted over the file. What is there would be hidden, so only an empty file \
+         is taken; one that is not there is made.";
+    FILE_ELSEWHERE: "FileElsewhere" Refused Daemon [Text("PATH")]
+        "%1 is for an Administrator to name",
+        "use --local, or ask an Administrator to export the volume",
+        "A file can be made anywhere on the machine. Where is for Administrators to say.";
     EXPORT_HOSTS: "ExportHosts" Usage Daemon []
         "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
         "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",

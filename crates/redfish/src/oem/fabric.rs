@@ -1,6 +1,6 @@
 //! What exports have beside what Redfish says of them.
 
-use super::Extension;
+use super::{ExportKind, Extension, ServiceState};
 use crate::view;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,21 @@ pub struct Connection {
     pub volume: String,
     /// The export's number in the array.
     pub number: u32,
+    /// By what it is served; absent of a daemon of before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kind: Option<ExportKind>,
+    /// The block device of this machine that it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub device: Option<String>,
+    /// The link to the device, which stays the same.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<String>,
+    /// The file of this machine that it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<String>,
+    /// How it is, where others than the daemon serve it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health: Option<ServiceHealth>,
     /// Where it is served: `ADDR:PORT`, or `unix:PATH` for NBD.
     pub listeners: Vec<String>,
     /// What hosts are told instead of these, in their order; empty if nothing else.
@@ -56,6 +71,20 @@ pub struct Connection {
 
 impl Extension for Connection {
     const OF: &'static str = "Connection";
+}
+
+/// How something is that others than the daemon serve, asked as a client asks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct ServiceHealth {
+    /// How.
+    pub state: ServiceState,
+    /// When it was asked last, in seconds since 1970; absent: not yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checked: Option<u64>,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
 }
 
 /// A host that is connected to a namespace's subsystem.
@@ -117,6 +146,11 @@ impl Connection {
             array: export.array.clone(),
             volume: export.volume.clone(),
             number,
+            kind: Some(export.kind.into()),
+            device: export.device.clone(),
+            link: export.link.clone(),
+            file: export.file.clone(),
+            health: export.health.clone().map(ServiceHealth::from),
             listeners: match &export.nbd {
                 Some(listener) => vec![listener.clone()],
                 None => names(|nvme| &nvme.listeners),
@@ -134,6 +168,20 @@ impl Connection {
             connected: connected.unwrap_or_default(),
             clients: export.clients.iter().map(Client::from).collect(),
         }
+    }
+}
+
+impl From<view::ExportHealth> for ServiceHealth {
+    fn from(own: view::ExportHealth) -> Self {
+        let view::ExportHealth { state, checked, problem } = own;
+        Self { state: state.into(), checked, problem }
+    }
+}
+
+impl From<ServiceHealth> for view::ExportHealth {
+    fn from(own: ServiceHealth) -> Self {
+        let ServiceHealth { state, checked, problem } = own;
+        Self { state: state.into(), checked, problem }
     }
 }
 
@@ -187,8 +235,17 @@ impl From<Connection> for view::Export {
             }
             None => nbd = own.listeners.into_iter().next(),
         }
+        let usual = match nvme {
+            Some(_) => view::ExportKind::NvmeTcp,
+            None => view::ExportKind::Nbd,
+        };
         Self {
             id,
+            kind: own.kind.map_or(usual, view::ExportKind::from),
+            device: own.device,
+            link: own.link,
+            file: own.file,
+            health: own.health.map(view::ExportHealth::from),
             array: own.array,
             volume: own.volume,
             nbd,

@@ -27,7 +27,7 @@ mod words;
 
 pub use alerts::{Alert, ServiceConditions};
 pub use events::EventDestination;
-pub use fabric::{Client, Connection, Endpoint, Host};
+pub use fabric::{Client, Connection, Endpoint, Host, ServiceHealth};
 pub use hardware::{
     Chassis, DriveMetrics, DrivePower, DrivePowerState, DriveTimes, EnclosureSlot, Fan, Hardware,
     Module, ModulePort, PcieLink,
@@ -40,8 +40,9 @@ pub use owner::Owner;
 pub use remote::RemotePath;
 pub use shelf::{Shelf, ShelfBay, ShelfPart, ShelfPort};
 pub use words::{
-    ArrayState, DriveState, Health, Hindrance, JobEnd, PathAccess, PathState, ShelfKind,
-    ShelfState, ShelfUnit, SlotState, TaskKind, TaskState, UnreadableReason,
+    ArrayState, DriveState, ExportKind, Health, Hindrance, JobEnd, PathAccess, PathState,
+    ServiceState, ShelfKind, ShelfState, ShelfUnit, SlotState, TaskKind, TaskState,
+    UnreadableReason,
 };
 
 /// An object that extends a standard resource.

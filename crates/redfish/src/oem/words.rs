@@ -49,6 +49,32 @@ words! {
 }
 
 words! {
+    /// By what a volume is served.
+    ExportKind {
+        /// NBD.
+        Nbd,
+        /// NVMe/TCP.
+        NvmeTcp,
+        /// A file of this machine, by FUSE.
+        Fuse,
+        /// A loop device of this machine.
+        Loop,
+    }
+}
+
+words! {
+    /// How something is that others than the daemon serve.
+    ServiceState {
+        /// A client can use it.
+        Ok,
+        /// It is not known yet.
+        Starting,
+        /// No client can use it.
+        Failed,
+    }
+}
+
+words! {
     /// What becomes of requests by a path.
     PathState {
         /// They are carried.

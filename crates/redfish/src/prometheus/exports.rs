@@ -16,7 +16,7 @@ pub fn labels_of(array: &str, export: &Export) -> String {
         ("array", array),
         ("volume", &export.volume),
         ("export", &id_of(array, export)),
-        ("protocol", if export.nvme.is_some() { "nvme-tcp" } else { "nbd" }),
+        ("protocol", export.kind.word()),
     ])
 }
 

@@ -1,4 +1,5 @@
-//! Exports, as connections of two fabrics, and who is at their ends.
+//! Exports, as connections of fabrics, and who is at their ends. What this machine itself uses is one
+//! of them, without ends.
 
 use super::{Standing, collection, link, links, uri};
 use crate::oem;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The fabrics.
-pub(super) const ALL: [&str; 2] = ["nvme", "nbd"];
+pub(super) const ALL: [&str; 3] = ["nvme", "nbd", "local"];
 
 pub(super) fn fabrics() -> Value {
     let uris = ALL.map(uri::fabric);
@@ -20,6 +21,7 @@ pub(super) fn fabric(id: &str) -> Option<Value> {
     let (name, kind) = match id {
         "nvme" => ("NVMe/TCP", "NVMeOverFabrics"),
         "nbd" => ("NBD", "OEM"),
+        "local" => ("This machine", "OEM"),
         _ => return None,
     };
     let uri = uri::fabric(id);
@@ -57,7 +59,7 @@ fn exports<'a>(view: &'a View, fabric: &'a str) -> impl Iterator<Item = Own<'a>>
 
 impl Own<'_> {
     fn fabric(&self) -> &'static str {
-        if self.export.nvme.is_some() { "nvme" } else { "nbd" }
+        self.export.kind.fabric()
     }
 
     fn id(&self) -> String {

@@ -1,0 +1,103 @@
+//! One core's part of volumes that are files of this machine ([`crate::services`]): it answers what
+//! the kernel asks of them, by descriptors that `palisade services` has opened and mounted.
+//!
+//! A file is served until it is not mounted any more. Once its array has stopped, or its volume is
+//! gone, whoever uses it has errors: nobody waits.
+
+use crate::connection::{Fences, Target};
+use crate::counters::OnCore;
+use crate::data::{Core, CoreEnv};
+use crate::nvme::VolumeKey;
+
+use core::cell::OnceCell;
+use engine::Volume;
+use front::Counted;
+use fuse::{ConnectionMemory, Device, Link, Look, Unmounted};
+use io::{Env, Priority, Reach};
+use runtime::{RequestDevice, RequestLine};
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A file that is to be served.
+pub struct File {
+    /// Of which volume.
+    pub target: Target,
+    /// What it looks like.
+    pub look: Look,
+    /// Dropped by each core that serves it, once that has ended.
+    pub held: Arc<dyn Send + Sync>,
+}
+
+/// A mount for its fence.
+struct Mount(RequestLine);
+
+impl Link for Mount {
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+}
+
+/// The kernel's device.
+struct Kernel(RequestDevice);
+
+impl Device for Kernel {
+    async fn ready(&self) -> Result<(), Unmounted> {
+        self.0.ready().await.map_err(|_| Unmounted)
+    }
+
+    fn receive(&self, head: &mut [u8], rest: &mut [u8]) -> Result<Option<usize>, Unmounted> {
+        let mut parts = [IoSliceMut::new(head), IoSliceMut::new(rest)];
+        self.0.read(&mut parts).map_err(|_| Unmounted)
+    }
+
+    fn answer(&self, parts: &[IoSlice<'_>]) {
+        self.0.write(parts);
+    }
+
+    fn link(&self) -> Arc<dyn Link> {
+        Arc::new(Mount(self.0.line()))
+    }
+}
+
+/// The files of one core.
+pub struct Files {
+    core: Core,
+    counters: Rc<OnCore>,
+    fences: Arc<Fences>,
+    reach: Option<Arc<dyn Reach>>,
+    /// Allocated with the first file.
+    memory: OnceCell<Rc<ConnectionMemory>>,
+}
+
+impl Files {
+    /// None yet.
+    pub fn new(
+        (core, counters): (Core, Rc<OnCore>),
+        fences: Arc<Fences>,
+        reach: Option<Arc<dyn Reach>>,
+    ) -> Rc<Self> {
+        Rc::new(Self { core, counters, fences, reach, memory: OnceCell::new() })
+    }
+
+    /// Serves a file on this core. One that can't be is let go, and with the last core its mount is
+    /// dead.
+    pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, file: File) {
+        let File { target, look, held } = file;
+        let key = VolumeKey { array: target.array, volume: target.volume };
+        let Some(bound) = self.core.array(key.array) else { return };
+        let Ok(device) = RequestDevice::from_fd(env.reactor(), fd) else { return };
+        let writer = self.counters.writer(key.volume);
+        let volume = Counted::new(Volume::new(bound, key.volume), env, writer);
+        let fence = self.fences.of(key);
+        let reached = || ConnectionMemory::reached(fuse::MEMORY, self.reach.as_ref());
+        let memory = self.memory.get_or_init(reached).clone();
+        let own = env.clone();
+        env.spawn(Priority::First, async move {
+            let device = Rc::new(Kernel(device));
+            fuse::serve(own, device, (volume, look), (&fence, &memory)).await;
+            drop(held);
+        });
+    }
+}

@@ -1,0 +1,529 @@
+//! `palisade services` as the daemon has it: which volumes it makes devices and files of this machine,
+//! and how they are.
+//!
+//! It connects to a socket beside the daemon's own, and says nothing that is not asked: the daemon
+//! sends all that is wanted, and anew whenever that changes. Descriptors come back with which the
+//! cores serve a file ([`crate::files`]), and how each export is.
+//!
+//! | state of an export | meaning                                      | left by                     |
+//! |--------------------|----------------------------------------------|-----------------------------|
+//! | wanted             | nothing serves it                            | descriptors come            |
+//! | attached           | cores have descriptors of its file           | it is not mounted any more  |
+//! | leaving            | it was asked to go, unless somebody uses it  | gone, or busy: it stays     |
+//!
+//! Invariants
+//! - An export's revision grows with each change of what is wanted of it; what is said of an older
+//!   one is not what was asked for.
+//! - Whoever waits for an export waits for a bounded time, and is told where `palisade services` goes
+//!   meanwhile.
+//! - The daemon never opens nor looks at what stands on its own volumes.
+
+use crate::connection::Target;
+use crate::data::Data;
+use crate::files::File;
+use crate::lock::lock;
+use engine::manage::command::{ArrayStatus, ExportStatus};
+use format::ExportAddress;
+use fuse::Look;
+use redfish::messages as say;
+use redfish::view::{self, Error};
+use services::wire::{FileLook, Frame, Kind, Order, Receiver, Standing, State, Wanted, Word};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use units::{CoreId, Uuid};
+
+/// How long who makes or ends an export waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long who resizes a volume waits for its device to have the size.
+const RESIZED: Duration = Duration::from_secs(10);
+/// How long accepting rests after an error.
+const REST: Duration = Duration::from_millis(100);
+
+/// An export of this machine.
+struct Own {
+    target: Target,
+    wanted: Wanted,
+    /// The one that serves it, by its number.
+    mount: (u64, Weak<Mount>),
+    standing: Option<Standing>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By export: `ARRAY:NUMBER`.
+    exports: BTreeMap<String, Own>,
+    /// The last that was given to a change.
+    revision: u64,
+}
+
+impl Inner {
+    /// Something of an export is wanted otherwise from here on.
+    fn change(&mut self, export: &str, change: impl FnOnce(&mut Own)) -> Option<u64> {
+        let own = self.exports.get_mut(export)?;
+        change(own);
+        self.revision += 1;
+        own.wanted.revision = self.revision;
+        Some(self.revision)
+    }
+}
+
+/// A mount that cores serve: dropped with the last of them.
+struct Mount {
+    of: Weak<Services>,
+    export: String,
+    number: u64,
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Some(services) = self.of.upgrade() {
+            services.unmounted(&self.export, self.number);
+        }
+    }
+}
+
+/// What became of an export that was to go.
+pub enum Left {
+    /// It is gone, or nobody is there who could say.
+    Gone,
+    /// Somebody uses it: what.
+    Busy(String),
+}
+
+/// All of it.
+pub struct Services {
+    inner: Mutex<Inner>,
+    /// Whether `palisade services` is connected.
+    is_there: watch::Sender<bool>,
+    /// Something is wanted otherwise.
+    changed: watch::Sender<()>,
+    /// Something was said of an export.
+    told: watch::Sender<()>,
+}
+
+/// Whether the server itself uses an export.
+pub fn is_local(address: &ExportAddress) -> bool {
+    matches!(address, ExportAddress::Device | ExportAddress::File(_))
+}
+
+fn absent() -> Error {
+    Error::new(&say::SERVICES_ABSENT, &[])
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        let inner = Mutex::default();
+        let (changed, told) = (watch::Sender::new(()), watch::Sender::new(()));
+        Self { inner, is_there: watch::Sender::new(false), changed, told }
+    }
+}
+
+impl Services {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.inner)
+    }
+
+    /// Whether there is who makes devices and files.
+    ///
+    /// # Errors
+    /// There is not.
+    pub fn check(&self) -> Result<(), Error> {
+        if *self.is_there.borrow() { Ok(()) } else { Err(absent()) }
+    }
+
+    /// An export of an array that runs is to be there.
+    pub fn want(&self, array: &ArrayStatus, status: &ExportStatus, target: Target) {
+        let kind = match &status.address {
+            ExportAddress::Device => Kind::Device,
+            ExportAddress::File(path) => Kind::File(path.clone()),
+            _ => return,
+        };
+        let bytes = array.volumes.iter().find(|volume| volume.uuid == status.volume);
+        let bytes = bytes.map_or(0, |volume| volume.bytes);
+        let mut inner = self.inner();
+        let export = target.export.clone();
+        let is_known = |own: &Own| own.target.array == target.array && own.wanted.kind == kind;
+        if !inner.exports.get(&export).is_some_and(is_known) {
+            let wanted = Wanted {
+                id: redfish::service::uri::connection_id(&array.uuid.to_string(), status.id),
+                revision: 0,
+                array: array.name.clone(),
+                volume: status.volume_name.clone(),
+                kind,
+                bytes,
+                block_bytes: array.block_bytes,
+                attached: false,
+                leaving: false,
+            };
+            let own = Own { target, wanted, mount: (0, Weak::new()), standing: None };
+            inner.exports.insert(export.clone(), own);
+            inner.change(&export, |_| ());
+        } else if inner.exports[&export].wanted.bytes != bytes {
+            inner.change(&export, |own| own.wanted.bytes = bytes);
+        }
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// An export is not wanted any more; whether it was one of these. Who uses it has errors.
+    pub fn forget(&self, export: &str) -> bool {
+        let was = self.inner().exports.remove(export).is_some();
+        if was {
+            self.changed.send_replace(());
+        }
+        was
+    }
+
+    /// Waits until an export that is wanted can be used.
+    ///
+    /// # Errors
+    /// It can't be: why.
+    pub async fn served(&self, export: &str) -> Result<(), Error> {
+        let is_over = |own: &Own| {
+            let said = own.standing.as_ref()?;
+            (said.revision >= own.wanted.revision && said.state != State::Starting)
+                .then(|| (said.state, said.problem.clone().unwrap_or_default()))
+        };
+        let failed = |why: &str| Error::new(&say::SERVICES_FAILED, &[&export, &why]);
+        match self.wait(export, PATIENCE, is_over).await? {
+            Some((State::Ok, _)) => Ok(()),
+            Some((_, why)) => Err(failed(&why)),
+            None => Err(failed("no answer in time")),
+        }
+    }
+
+    /// A volume has another size: waits until its devices have it, too, for some time.
+    pub async fn resized(&self, volume: Uuid, bytes: u64) {
+        let all = self.set_bytes(volume, bytes);
+        let is_over = |own: &Own| {
+            let said = own.standing.as_ref()?;
+            (said.revision >= own.wanted.revision).then_some(())
+        };
+        for export in &all {
+            // How it is is told by itself.
+            let _ = self.wait(export, RESIZED, is_over).await;
+        }
+    }
+
+    /// Says how large a volume is to be; of which exports.
+    fn set_bytes(&self, volume: Uuid, bytes: u64) -> Vec<String> {
+        let mut inner = self.inner();
+        let own = inner.exports.iter().filter(|(_, own)| own.target.volume == volume);
+        let all: Vec<String> = own.map(|(export, _)| export.clone()).collect();
+        for export in &all {
+            inner.change(export, |own| own.wanted.bytes = bytes);
+        }
+        drop(inner);
+        self.changed.send_replace(());
+        all
+    }
+
+    /// Has an export go, unless somebody uses it; then it stays as it was.
+    pub async fn leave(&self, export: &str) -> Result<Left, Error> {
+        if self.set_leaving(export, true).is_none() {
+            return Ok(Left::Gone);
+        }
+        let is_over = |own: &Own| {
+            let said = own.standing.as_ref()?;
+            (said.revision >= own.wanted.revision)
+                .then(|| (said.state, said.problem.clone().unwrap_or_default()))
+        };
+        match self.wait(export, PATIENCE, is_over).await {
+            Ok(Some((State::Gone, _))) => Ok(Left::Gone),
+            Ok(other) => {
+                self.set_leaving(export, false);
+                let why = other.map(|(_, why)| why).filter(|why| !why.is_empty());
+                Ok(Left::Busy(why.unwrap_or_else(|| "no answer in time".to_owned())))
+            }
+            Err(error) => {
+                // What nobody has mounted needs nobody to end it.
+                let is_attached = self.set_leaving(export, false) == Some(true);
+                if is_attached { Err(error) } else { Ok(Left::Gone) }
+            }
+        }
+    }
+
+    /// An export that was to leave stays.
+    pub fn stay(&self, export: &str) {
+        self.set_leaving(export, false);
+    }
+
+    /// Whether it was attached.
+    fn set_leaving(&self, export: &str, leaving: bool) -> Option<bool> {
+        let mut inner = self.inner();
+        let is_attached = inner.exports.get(export)?.mount.1.strong_count() > 0;
+        inner.change(export, |own| own.wanted.leaving = leaving);
+        drop(inner);
+        self.changed.send_replace(());
+        Some(is_attached)
+    }
+
+    /// Waits until something can be said of an export, for so long.
+    async fn wait<T>(
+        &self,
+        export: &str,
+        patience: Duration,
+        is_over: impl Fn(&Own) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let (mut told, mut there) = (self.told.subscribe(), self.is_there.subscribe());
+        let found = async {
+            loop {
+                told.mark_unchanged();
+                if !*there.borrow_and_update() {
+                    return Err(absent());
+                }
+                match self.inner().exports.get(export) {
+                    None => return Ok(None),
+                    Some(own) => {
+                        if let Some(found) = is_over(own) {
+                            return Ok(Some(found));
+                        }
+                    }
+                }
+                tokio::select! {
+                    _ = told.changed() => {}
+                    _ = there.changed() => {}
+                }
+            }
+        };
+        timeout(patience, found).await.unwrap_or(Ok(None))
+    }
+
+    /// Whether an export is one of these, and can be used.
+    pub fn serves(&self, export: &str) -> bool {
+        *self.is_there.borrow()
+            && self.inner().exports.get(export).is_some_and(|own| {
+                own.standing.as_ref().is_some_and(|said| said.state == State::Ok)
+            })
+    }
+
+    /// How an export is, if it is one of these.
+    pub fn shown(
+        &self,
+        export: &str,
+    ) -> Option<(Option<String>, Option<String>, view::ExportHealth)> {
+        let inner = self.inner();
+        let own = inner.exports.get(export)?;
+        let is_there = *self.is_there.borrow();
+        let said = own.standing.as_ref().filter(|_| is_there);
+        let mut health = view::ExportHealth {
+            state: view::ServiceState::Starting,
+            checked: said.map(|said| said.checked),
+            problem: None,
+        };
+        if !is_there {
+            health.state = view::ServiceState::Failed;
+            health.problem = Some(absent().error);
+        }
+        if let Some(said) = said {
+            health.state = match said.state {
+                State::Ok | State::Busy => view::ServiceState::Ok,
+                State::Starting => view::ServiceState::Starting,
+                State::Failed | State::Gone => view::ServiceState::Failed,
+            };
+            health.problem = said.problem.clone().filter(|_| said.state == State::Failed);
+        }
+        let device = said.and_then(|said| said.device.clone());
+        Some((device, said.and_then(|said| said.link.clone()), health))
+    }
+
+    /// Cores serve it no more, if it is this mount.
+    fn unmounted(&self, export: &str, number: u64) {
+        let mut inner = self.inner();
+        if inner.exports.get(export).is_none_or(|own| own.mount.0 != number) {
+            return;
+        }
+        inner.change(export, |own| own.wanted.attached = false);
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// Has the cores serve the file of an export.
+    fn attach(
+        self: &Arc<Self>,
+        data: &Data,
+        id: &str,
+        look: FileLook,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<u64, String> {
+        if descriptors.len() != usize::from(data.cores()) {
+            return Err(format!("{} descriptors for {} cores", descriptors.len(), data.cores()));
+        }
+        let mut inner = self.inner();
+        let found = inner.exports.iter().find(|(_, own)| own.wanted.id == id);
+        let export = found.map(|(export, _)| export.clone());
+        let export = export.ok_or("it is not wanted any more")?;
+        let mut served = None;
+        // No mount of the export had this number, nor one of an earlier run of its array.
+        let number = inner.revision + 1;
+        let revision = inner.change(&export, |own| {
+            let of = Arc::downgrade(self);
+            let mount = Arc::new(Mount { of, export: export.clone(), number });
+            own.mount = (number, Arc::downgrade(&mount));
+            own.wanted.attached = true;
+            served = Some((own.target.clone(), mount));
+        });
+        drop(inner);
+        let (Some(revision), Some((target, mount))) = (revision, served) else {
+            return Err("it is not wanted any more".to_owned());
+        };
+        let FileLook { uid, gid, mode, seconds } = look;
+        let look = Look { uid, gid, mode, seconds };
+        for (core, fd) in (0..data.cores()).map(CoreId).zip(descriptors) {
+            let file = File { target: target.clone(), look, held: mount.clone() };
+            data.serve_file(core, fd, file);
+        }
+        self.changed.send_replace(());
+        Ok(revision)
+    }
+
+    /// What is said of exports; whether any is otherwise than it was.
+    fn tell(&self, all: Vec<Standing>) -> bool {
+        let mut is_other = false;
+        let mut inner = self.inner();
+        for said in all {
+            let own = inner.exports.values_mut().find(|own| own.wanted.id == said.id);
+            if let Some(own) = own {
+                let how = |s: &Standing| (s.state, s.device.clone(), s.problem.clone());
+                is_other |= own.standing.as_ref().map(how) != Some(how(&said));
+                own.standing = Some(said);
+            }
+        }
+        drop(inner);
+        self.told.send_replace(());
+        is_other
+    }
+
+    fn wanted(&self, cores: u16) -> Order {
+        let inner = self.inner();
+        let exports = inner.exports.values().map(|own| own.wanted.clone()).collect();
+        Order::Wanted { cores, exports }
+    }
+
+    /// Serves `palisade services`, one at a time, until it is aborted. Only root, or the daemon's own
+    /// user, is it.
+    pub async fn keep(
+        self: Arc<Self>,
+        data: Data,
+        listener: UnixListener,
+        noted: impl Fn() + Send + Sync,
+    ) {
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(REST).await;
+                continue;
+            };
+            let own = rustix::process::geteuid().as_raw();
+            let is_ours = |user: u32| user == 0 || user == own;
+            if !stream.peer_cred().is_ok_and(|peer| is_ours(peer.uid())) {
+                continue;
+            }
+            self.is_there.send_replace(true);
+            noted();
+            let (me, talked) = (self.clone(), data.clone());
+            let talking = me.talk(&talked, &stream, &noted);
+            tokio::select! {
+                _ = talking => {}
+                () = refuse_others(&listener) => {}
+            }
+            for own in self.inner().exports.values_mut() {
+                own.standing = None;
+            }
+            self.is_there.send_replace(false);
+            noted();
+        }
+    }
+
+    /// Talks with it until it goes.
+    async fn talk(
+        self: &Arc<Self>,
+        data: &Data,
+        stream: &UnixStream,
+        noted: &(impl Fn() + Sync),
+    ) -> io::Result<()> {
+        let mut changed = self.changed.subscribe();
+        let mut receiver = Receiver::default();
+        send(stream, &self.wanted(data.cores())).await?;
+        loop {
+            tokio::select! {
+                word = receive(stream, &mut receiver) => match word? {
+                    (Word::Attach { id, look }, own) => {
+                        let outcome = self.attach(data, &id, look, own);
+                        let (revision, problem) = match outcome {
+                            Ok(revision) => (revision, None),
+                            Err(why) => (0, Some(why)),
+                        };
+                        send(stream, &Order::Attached { id, revision, problem }).await?;
+                    }
+                    (Word::Are(all), _) => {
+                        if self.tell(all) {
+                            noted();
+                        }
+                    }
+                },
+                _ = changed.changed() => send(stream, &self.wanted(data.cores())).await?,
+            }
+        }
+    }
+}
+
+/// Tells whoever comes that another is there.
+async fn refuse_others(listener: &UnixListener) {
+    loop {
+        if let Ok((stream, _)) = listener.accept().await {
+            let order = Order::Refused("another `palisade services` serves this daemon".to_owned());
+            let _ = timeout(REST, send(&stream, &order)).await;
+        } else {
+            tokio::time::sleep(REST).await;
+        }
+    }
+}
+
+async fn send(stream: &UnixStream, order: &Order) -> io::Result<()> {
+    let mut frame = Frame::new(order)?;
+    let whole = async {
+        loop {
+            stream.writable().await?;
+            match stream.try_io(Interest::WRITABLE, || frame.send(stream.as_fd(), &[])) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    timeout(PATIENCE, whole).await.unwrap_or(Err(ErrorKind::TimedOut.into()))
+}
+
+/// Waits for a frame; what is received of it so far stays in `receiver`.
+async fn receive(stream: &UnixStream, receiver: &mut Receiver) -> io::Result<(Word, Vec<OwnedFd>)> {
+    loop {
+        stream.readable().await?;
+        match stream.try_io(Interest::READABLE, || receiver.receive(stream.as_fd())) {
+            Ok(Some(frame)) => return Ok(frame),
+            Ok(None) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes the socket for `palisade services`, beside that of the interface.
+///
+/// # Errors
+/// It can't be had.
+pub async fn listen(interface: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = services::socket(interface);
+    let listener = crate::address::unix_listener(&path).await?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}

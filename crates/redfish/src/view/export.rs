@@ -1,0 +1,166 @@
+//! Exports, and who has them.
+
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A volume served by a front end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Export {
+    /// Names it: `ARRAY:NUMBER`.
+    pub id: String,
+    /// The array.
+    pub array: String,
+    /// The volume's name in the array.
+    pub volume: String,
+    /// By what it is served.
+    #[serde(default)]
+    pub kind: ExportKind,
+    /// The block device of this machine that it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub device: Option<String>,
+    /// The link to the device, which stays the same.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link: Option<String>,
+    /// The file of this machine that it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<String>,
+    /// How it is, asked as a client asks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub health: Option<ExportHealth>,
+    /// Where it is served over NBD: `ADDR:PORT` or `unix:PATH`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nbd: Option<String>,
+    /// Clients that have it over NBD now, in the order in which they came.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub clients: Vec<Client>,
+    /// How it is served over NVMe/TCP.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub nvme: Option<NvmeExport>,
+    /// How clients name it: an NBD URI, or that of a namespace.
+    pub uri: String,
+    /// Whether it is served now.
+    pub serving: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+}
+
+/// By what a volume is served.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExportKind {
+    /// NBD.
+    #[default]
+    Nbd,
+    /// NVMe/TCP.
+    NvmeTcp,
+    /// A file of this machine, by FUSE.
+    Fuse,
+    /// A loop device of this machine.
+    Loop,
+}
+
+impl ExportKind {
+    /// The fabric whose connection it is.
+    pub const fn fabric(self) -> &'static str {
+        match self {
+            Self::Nbd => "nbd",
+            Self::NvmeTcp => "nvme",
+            Self::Fuse | Self::Loop => "local",
+        }
+    }
+
+    /// What it is called.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Nbd => "nbd",
+            Self::NvmeTcp => "nvme-tcp",
+            Self::Fuse => "fuse",
+            Self::Loop => "loop",
+        }
+    }
+}
+
+impl ServiceState {
+    /// What it is called.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Starting => "starting",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// How something is that others than the daemon serve, or the kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExportHealth {
+    /// How.
+    pub state: ServiceState,
+    /// When it was asked last, in seconds since 1970; absent: not yet.
+    pub checked: Option<u64>,
+    /// What is wrong.
+    pub problem: Option<String>,
+}
+
+/// How something is that others than the daemon serve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceState {
+    /// A client can use it.
+    Ok,
+    /// It is not known yet.
+    Starting,
+    /// No client can use it.
+    Failed,
+}
+
+/// A volume as a namespace of an NVMe subsystem.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NvmeExport {
+    /// The subsystem's qualified name.
+    pub subsystem: String,
+    /// The namespace's number.
+    pub nsid: u32,
+    /// What identifies it for ever: 32 hexadecimal digits.
+    pub nguid: String,
+    /// The same, as a UUID: the volume's.
+    pub uuid: String,
+    /// Where it is served: `ADDR:PORT`.
+    pub listeners: Vec<String>,
+    /// What hosts are told instead of these, in their order; empty if nothing else.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub advertise: Vec<String>,
+    /// Qualified names of the hosts that may have it.
+    pub hosts: Vec<String>,
+    /// Any host may.
+    pub any_host: bool,
+    /// Hosts that have it now. Exports that the same hosts find share the list.
+    pub connections: Arc<[Connection]>,
+}
+
+/// A host that is connected to a namespace's subsystem.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Connection {
+    /// The host's qualified name; empty if it gave none.
+    pub host: String,
+    /// Its controller's number.
+    pub controller: u16,
+    /// Its queues: connections of TCP, the admin queue's included.
+    pub queues: usize,
+    /// The host's address, as its admin queue came.
+    #[serde(default)]
+    pub address: String,
+    /// The address of this machine that it came through.
+    #[serde(default)]
+    pub local_address: String,
+}
+
+/// A client that is connected over NBD.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Client {
+    /// Its address; empty: it is a process of this machine, at a socket.
+    pub address: String,
+    /// The address of this machine that it came through.
+    pub local_address: String,
+}

@@ -1,0 +1,308 @@
+//! The process: its connection to the daemon, and a thread for each export.
+//!
+//! States of the connection: none (asked for every [`AGAIN`]; exports stay as they are) → there (the
+//! daemon has said what is wanted) → none. Of an export: *idle* → *at work* → *idle*; one at work for
+//! longer than [`SILENT`] is told as failed meanwhile: its drives, or whoever serves it, don't answer.
+//!
+//! Invariants: what is wanted counts only while the daemon is there; a keeper's thread ends once its
+//! export is wanted no more and nothing is left of it.
+
+use crate::keeper::{self, Host};
+use crate::mounts;
+use crate::wire::{FileLook, Frame, Order, Receiver, Standing, State, Wanted, Word};
+use crate::{CHECK, health};
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How often the daemon is asked for that is not there.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long an export may be at work before that is told.
+const SILENT: Duration = Duration::from_secs(20);
+/// How often it is looked whether one is.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long the daemon may take to take what is said.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What one export's thread goes by.
+#[derive(Default)]
+struct Goal {
+    /// Nothing: it is not wanted any more.
+    wanted: Option<Wanted>,
+    /// The thread has not seen it.
+    is_new: bool,
+    /// Since when it is at work.
+    since: Option<Instant>,
+    /// How it went with its descriptors: what is wanted from then on, or why not.
+    attached: Option<Result<u64, String>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By connection: how many there were, and the one that is there.
+    connection: (u64, Option<Arc<UnixStream>>),
+    cores: u16,
+    goals: BTreeMap<String, Goal>,
+}
+
+struct Shared {
+    folder: PathBuf,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    /// Held while a frame is sent.
+    sending: Mutex<()>,
+}
+
+/// Does what the daemon wants, whose socket for that this is, until the process is ended. Its files
+/// are in a folder that nobody else may use.
+///
+/// # Errors
+/// The folder can't be had, or the daemon refuses: another process does it.
+pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, String> {
+    let named = |error: io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(named)?;
+    let _lock = take(folder).map_err(named)?;
+    let folder = folder.canonicalize().map_err(named)?;
+    let (inner, changed, sending) = Default::default();
+    let shared = Arc::new(Shared { folder, inner, changed, sending });
+    let looking = shared.clone();
+    std::thread::spawn(move || looking.watch());
+    let mut is_said = false;
+    loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => {
+                is_said = false;
+                shared.follow(stream)?;
+                runtime::say(format_args!("palisade: the daemon has gone: what it serves stays"));
+            }
+            Err(error) if !is_said => {
+                is_said = true;
+                let at = socket.display();
+                runtime::say(format_args!("palisade: waits for the daemon at {at}: {error}"));
+            }
+            Err(_) => {}
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// Takes the folder for this process alone.
+fn take(folder: &Path) -> io::Result<File> {
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let about = std::fs::symlink_metadata(folder)?;
+    if !about.is_dir() || about.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it is no directory of this user's"));
+    }
+    let own = File::open(folder)?;
+    flock(&own, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| io::Error::other("another `palisade services` has it"))?;
+    Ok(own)
+}
+
+impl Shared {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|error| error.into_inner())
+    }
+
+    /// Does what the daemon says on a connection, until that ends.
+    fn follow(self: &Arc<Self>, stream: UnixStream) -> Result<(), String> {
+        let stream = Arc::new(stream);
+        let _ = stream.set_write_timeout(Some(PATIENCE));
+        let mut receiver = Receiver::default();
+        loop {
+            match receiver.receive::<Order>(stream.as_fd()) {
+                Ok(None) => {}
+                Ok(Some((Order::Wanted { cores, exports }, _))) => {
+                    self.want(&stream, cores, exports);
+                }
+                Ok(Some((Order::Attached { id, revision, problem }, _))) => {
+                    let outcome = problem.map_or(Ok(revision), Err);
+                    if let Some(goal) = self.inner().goals.get_mut(&id) {
+                        goal.attached = Some(outcome);
+                    }
+                    self.changed.notify_all();
+                }
+                Ok(Some((Order::Refused(why), _))) => return Err(why),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        // Who waits for an answer waits no longer.
+        self.inner().connection.1 = None;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// These are wanted, and no others.
+    fn want(self: &Arc<Self>, stream: &Arc<UnixStream>, cores: u16, exports: Vec<Wanted>) {
+        let left = mounts::all(&self.folder).unwrap_or_default();
+        let mut inner = self.inner();
+        let is_first = inner.connection.1.is_none();
+        if is_first {
+            inner.connection = (inner.connection.0 + 1, Some(stream.clone()));
+        }
+        inner.cores = cores;
+        let mut wanted: BTreeMap<String, Wanted> =
+            exports.into_iter().map(|wanted| (wanted.id.clone(), wanted)).collect();
+        // What an earlier process has left, too.
+        let known = left.into_iter().map(|mounted| mounted.id).chain(wanted.keys().cloned());
+        for id in known.collect::<Vec<_>>() {
+            if !inner.goals.contains_key(&id) {
+                inner.goals.insert(id.clone(), Goal::default());
+                let me = self.clone();
+                std::thread::spawn(move || me.keep(&id));
+            }
+        }
+        for (id, goal) in &mut inner.goals {
+            let now = wanted.remove(id);
+            let revision = |wanted: &Option<Wanted>| wanted.as_ref().map(|own| own.revision);
+            // What was said before descriptors were handed over may come behind that.
+            if is_first || revision(&now) > revision(&goal.wanted) || now.is_none() {
+                (goal.wanted, goal.is_new) = (now, true);
+            }
+        }
+        drop(inner);
+        self.changed.notify_all();
+        if is_first {
+            // Nobody may be listening.
+            let mut out = io::stdout();
+            let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
+        }
+    }
+
+    /// Tells the daemon something. A connection that does not take it is ended.
+    fn tell(&self, word: &Word, with: &[OwnedFd]) -> io::Result<()> {
+        let stream = self.inner().connection.1.clone().ok_or(ErrorKind::NotConnected)?;
+        let mut frame = Frame::new(word)?;
+        let _own = self.sending.lock().unwrap_or_else(|error| error.into_inner());
+        loop {
+            match frame.send(stream.as_fd(), with) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let _ = stream.shutdown(std::net::Shutdown::Both);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// An export's thread.
+    fn keep(self: Arc<Self>, id: &str) {
+        while let Some((connection, wanted)) = self.next(id) {
+            let Some(mut wanted) = wanted else {
+                let left = keeper::mounts_of(&*self, id).unwrap_or_default();
+                left.iter().for_each(|mounted| keeper::end_at_once(&*self, mounted));
+                continue;
+            };
+            let standing = keeper::converge(&*self, &mut wanted);
+            let mut inner = self.inner();
+            let is_same = inner.connection.0 == connection;
+            if let Some(goal) = inner.goals.get_mut(id) {
+                goal.since = None;
+                let known = goal.wanted.as_ref().map(|own| own.revision);
+                if is_same && known.is_some_and(|known| known <= wanted.revision) {
+                    // With what was handed over meanwhile, of which the daemon tells, too.
+                    (goal.wanted, goal.is_new) = (Some(wanted), false);
+                }
+            }
+            drop(inner);
+            if is_same {
+                // A daemon that has gone wants it anew.
+                let _ = self.tell(&Word::Are(vec![standing]), &[]);
+            }
+        }
+    }
+
+    /// What an export's thread has to do next, and on which connection that was wanted; `None` once
+    /// there is nothing of it.
+    fn next(&self, id: &str) -> Option<(u64, Option<Wanted>)> {
+        let mut inner = self.inner();
+        let due = Instant::now() + CHECK;
+        loop {
+            let (connection, is_there) = (inner.connection.0, inner.connection.1.is_some());
+            let goal = inner.goals.get_mut(id)?;
+            let is_due = goal.is_new || Instant::now() >= due;
+            if is_there && is_due {
+                let was_new = core::mem::take(&mut goal.is_new);
+                if goal.wanted.is_none() && !was_new {
+                    inner.goals.remove(id);
+                    return None;
+                }
+                goal.since = Some(Instant::now());
+                goal.attached = None;
+                return Some((connection, goal.wanted.clone()));
+            }
+            let left = due.saturating_duration_since(Instant::now());
+            let waited = if is_there { left } else { CHECK };
+            let guard = self.changed.wait_timeout(inner, waited);
+            inner = guard.unwrap_or_else(|error| error.into_inner()).0;
+        }
+    }
+
+    /// Tells of exports that are at work for too long.
+    fn watch(&self) {
+        loop {
+            std::thread::sleep(LOOK);
+            let inner = self.inner();
+            let late = inner.goals.iter().filter_map(|(id, goal)| {
+                let since = goal.since?.elapsed();
+                let revision = goal.wanted.as_ref()?.revision;
+                (since > SILENT).then(|| Standing {
+                    id: id.clone(),
+                    revision,
+                    state: State::Failed,
+                    problem: Some(format!("no answer for {} s", since.as_secs())),
+                    device: None,
+                    link: None,
+                    checked: health::now(),
+                })
+            });
+            let late: Vec<_> = late.collect();
+            drop(inner);
+            if !late.is_empty() {
+                let _ = self.tell(&Word::Are(late), &[]);
+            }
+        }
+    }
+}
+
+impl Host for Shared {
+    fn attach(&self, id: &str, look: FileLook, descriptors: Vec<OwnedFd>) -> Result<u64, String> {
+        let begun = self.inner().connection.0;
+        let word = Word::Attach { id: id.to_owned(), look };
+        self.tell(&word, &descriptors).map_err(|error| format!("the daemon: {error}"))?;
+        drop(descriptors);
+        let mut inner = self.inner();
+        loop {
+            if inner.connection.0 != begun || inner.connection.1.is_none() {
+                return Err("the daemon has gone".to_owned());
+            }
+            let goal = inner.goals.get_mut(id).ok_or("it is not wanted any more")?;
+            if let Some(outcome) = goal.attached.take() {
+                return outcome;
+            }
+            let guard = self.changed.wait(inner);
+            inner = guard.unwrap_or_else(|error| error.into_inner());
+        }
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn cores(&self) -> u16 {
+        self.inner().cores.max(1)
+    }
+}

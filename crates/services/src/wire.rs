@@ -1,0 +1,247 @@
+//! What the daemon and `palisade services` say to each other, on a Unix socket.
+//!
+//! A frame is the number of its bytes (4, little-endian), and so many bytes of JSON: an [`Order`] of
+//! the daemon's, or a [`Word`] to it. Descriptors come with the first byte of their frame
+//! (unix(7), `SCM_RIGHTS`); a reader never reads beyond a frame, so that they belong to it.
+//!
+//! Invariant: a frame has at most [`FRAME_MAX`] bytes and [`DESCRIPTORS_MAX`] descriptors.
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Most bytes of a frame.
+pub const FRAME_MAX: usize = 4 << 20;
+/// Most descriptors of a frame: one for each data core.
+pub const DESCRIPTORS_MAX: usize = 64;
+/// Bytes that say how many follow.
+const COUNT: usize = 4;
+
+/// What the daemon says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// All exports that there are to be.
+    Wanted {
+        /// Data cores: so many descriptors are wanted of each file.
+        cores: u16,
+        /// The exports.
+        exports: Vec<Wanted>,
+    },
+    /// How it went with descriptors.
+    Attached {
+        /// The export's [`Wanted::id`].
+        id: String,
+        /// Its [`Wanted::revision`] from then on.
+        revision: u64,
+        /// Why it was not.
+        problem: Option<String>,
+    },
+    /// Nothing more comes: why.
+    Refused(String),
+}
+
+/// An export that is to be there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Names it for ever: its array's UUID and its number.
+    pub id: String,
+    /// Grows whenever something of it changes.
+    pub revision: u64,
+    /// The array's name.
+    pub array: String,
+    /// The volume's name.
+    pub volume: String,
+    /// As what.
+    pub kind: Kind,
+    /// The volume's bytes.
+    pub bytes: u64,
+    /// Its smallest unit.
+    pub block_bytes: u32,
+    /// Whether the daemon has descriptors of its file.
+    pub attached: bool,
+    /// It is to go, unless somebody uses it.
+    pub leaving: bool,
+}
+
+/// As what a volume is there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Kind {
+    /// A block device.
+    Device,
+    /// A file at this path.
+    File(String),
+}
+
+/// What the daemon is told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Word {
+    /// These descriptors of `/dev/fuse` are an export's file.
+    Attach {
+        /// The export's [`Wanted::id`].
+        id: String,
+        /// What the file is to look like.
+        look: FileLook,
+    },
+    /// How exports are.
+    Are(Vec<Standing>),
+}
+
+/// What a file looks like, but for its size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileLook {
+    /// Whose it is.
+    pub uid: u32,
+    /// Whose group's.
+    pub gid: u32,
+    /// Who may read and write it: nine bits.
+    pub mode: u32,
+    /// When it was made, in seconds of Unix time.
+    pub seconds: u64,
+}
+
+/// How an export is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Standing {
+    /// Its [`Wanted::id`].
+    pub id: String,
+    /// What was wanted: [`Wanted::revision`].
+    pub revision: u64,
+    /// How.
+    pub state: State,
+    /// What is wrong, unless it is [`State::Ok`].
+    pub problem: Option<String>,
+    /// The block device.
+    pub device: Option<String>,
+    /// The link to it.
+    pub link: Option<String>,
+    /// When it was asked last, in seconds of Unix time.
+    pub checked: u64,
+}
+
+/// How an export is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum State {
+    /// It is being made.
+    Starting,
+    /// A block of it was read.
+    Ok,
+    /// It can't be used.
+    Failed,
+    /// It was to go, and somebody uses it.
+    Busy,
+    /// It is not there any more.
+    Gone,
+}
+
+/// A frame, as it goes over the socket.
+#[derive(Debug)]
+pub struct Frame {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Frame {
+    /// Of what is to be said.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub fn new(said: &impl Serialize) -> io::Result<Self> {
+        let mut bytes = vec![0; COUNT];
+        serde_json::to_writer(&mut bytes, said)?;
+        let length = bytes.len() - COUNT;
+        if length > FRAME_MAX {
+            return Err(ErrorKind::FileTooLarge.into());
+        }
+        bytes[..COUNT].copy_from_slice(&(length as u32).to_le_bytes());
+        Ok(Self { bytes, sent: 0 })
+    }
+
+    /// Sends what the socket takes of it, and the descriptors with its first byte; true once all of
+    /// it is sent.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn send(&mut self, socket: BorrowedFd<'_>, with: &[OwnedFd]) -> io::Result<bool> {
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut beside = SendAncillaryBuffer::new(&mut room);
+        let own: Vec<BorrowedFd<'_>> = with.iter().map(AsFd::as_fd).collect();
+        if self.sent == 0 && !own.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(&own))
+        {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        let parts = [IoSlice::new(&self.bytes[self.sent..])];
+        self.sent += sendmsg(socket, &parts, &mut beside, SendFlags::NOSIGNAL)?;
+        Ok(self.sent == self.bytes.len())
+    }
+}
+
+/// What is received of a frame so far.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    bytes: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Receiver {
+    /// Receives what there is of the frame, as far as that goes without waiting; all of it once it
+    /// is there.
+    ///
+    /// # Errors
+    /// What the kernel says; `UnexpectedEof` where the other has gone; `InvalidData` where it sends
+    /// no such frames.
+    pub fn receive<T: DeserializeOwned>(
+        &mut self,
+        socket: BorrowedFd<'_>,
+    ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+        let missing = match self.bytes.get(..COUNT) {
+            None => COUNT - self.bytes.len(),
+            Some(count) => {
+                let length = count.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+                if length > FRAME_MAX {
+                    return Err(ErrorKind::InvalidData.into());
+                }
+                COUNT + length - self.bytes.len()
+            }
+        };
+        if missing > 0 {
+            self.take(socket, missing)?;
+            return Ok(None);
+        }
+        let own = core::mem::take(self);
+        let said = serde_json::from_slice(&own.bytes[COUNT..])?;
+        Ok(Some((said, own.descriptors)))
+    }
+
+    /// Receives at most so many bytes, and at least one.
+    fn take(&mut self, socket: BorrowedFd<'_>, missing: usize) -> io::Result<()> {
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut beside = RecvAncillaryBuffer::new(&mut room);
+        let mut part = [0; 64 << 10];
+        let into = &mut part[..missing.min(64 << 10)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let count = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut beside, flags)?.bytes;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        for message in beside.drain() {
+            if let RecvAncillaryMessage::ScmRights(own) = message {
+                self.descriptors.extend(own);
+            }
+        }
+        if self.descriptors.len() > DESCRIPTORS_MAX {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        self.bytes.extend_from_slice(&part[..count]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;
