@@ -2,7 +2,7 @@
 // recorded machine had. Everything is in a folder that goes with it.
 import { spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -68,8 +68,20 @@ async function shelfOf(program, folder) {
   return { own, told };
 }
 
+/** Whether this machine makes block devices and files of volumes. Where tools must be there, it must. */
+function canMount() {
+  if (process.env.PALISADE_REQUIRE_TOOLS === '1') return true;
+  try {
+    closeSync(openSync('/dev/fuse', 'r+'));
+  } catch {
+    return false;
+  }
+  return process.getuid() === 0 && existsSync('/dev/loop-control');
+}
+
 export class Daemon extends Served {
   #shelf = null;
+  #services = null;
   user = 'admin';
   password = randomBytes(15).toString('base64url');
 
@@ -97,8 +109,40 @@ export class Daemon extends Served {
     return ['[[shelf]]', 'name = "left"', `redfish = ${text(url)}`, `fingerprint = ${text(fingerprint)}`, login];
   }
 
-  /** Ends it and its shelf, and clears away. */
+  /** Starts what makes block devices and files of its volumes, if this machine can. */
+  async startServices() {
+    if (!canMount()) return;
+    const words = ['services', '--config', this.path('palisade.toml')];
+    const own = spawn(this.program, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.#services = own;
+    const lines = createInterface({ input: own.stdout });
+    await new Promise((resolve, reject) => {
+      lines.on('line', (line) => line === 'ready' && resolve());
+      own.once('error', reject);
+      own.once('exit', () => reject(new Error('`palisade services` did not become ready')));
+    });
+  }
+
+  /** Whether its services run. */
+  get hasServices() {
+    return this.#services !== null;
+  }
+
+  /** Ends what is mounted of its volumes, which would stay, and its services. */
+  #endServices() {
+    if (!this.hasServices) return;
+    try {
+      const all = this.command(['export', 'list']).exports.filter((own) => ['loop', 'fuse'].includes(own.kind));
+      for (const own of all) this.command(['export', 'delete', own.id]);
+    } catch (error) {
+      console.error(`what is mounted stays: ${error.message}`);
+    }
+    this.#services.kill('SIGTERM');
+  }
+
+  /** Ends it, its services and its shelf, and clears away. */
   async end() {
+    this.#endServices();
     this.#shelf?.kill('SIGTERM');
     await super.end();
   }
@@ -110,6 +154,7 @@ export class Daemon extends Served {
       `drives = [${text(this.path('*.img'))}]`,
       `https = ["127.0.0.1:${this.port}"]`,
       `state = ${text(this.path('state'))}`,
+      `services = ${text(this.path('services'))}`,
       `sysfs = ${text(this.path('sys'))}`,
       'drive_wait_ms = 0',
     ];

@@ -1,5 +1,5 @@
 // A life: an array, a volume and an export in one go; a drive is lost under load; another takes its
-// place. Then all of it is deleted, by names that have to be typed.
+// place. Then all of it is deleted, by names that have to be typed. And a block device of the server.
 import assert from 'node:assert/strict';
 import { Demo } from './demo.mjs';
 import { Load } from './load.mjs';
@@ -56,7 +56,7 @@ async function create(tab, drives, size) {
   await plan(tab);
   await confirm(tab, 'Create volume');
   await page.getByRole('dialog', { name: 'Share a volume' }).waitFor();
-  await page.getByLabel('Protocol').selectOption('NBD');
+  await page.getByLabel('Kind').selectOption('NBD');
   await page.getByLabel('Address').fill('127.0.0.1:0');
   await plan(tab);
   await confirm(tab, 'Share');
@@ -164,6 +164,45 @@ async function lose(world, drive) {
   await world.api.post(`${pool['@odata.id']}/${action}`, { Slot: slot.Slot });
 }
 
+/** The dialog that shares a volume, as a user has it in a tab of theirs: the kinds are these. */
+async function share(world, user, kinds) {
+  const tab = await world.tab();
+  await tab.logIn(user, '/exports');
+  await tab.button('Share a volume').click();
+  const kind = tab.page.getByLabel('Kind');
+  assert.deepEqual(await kind.locator('option').allInnerTexts(), kinds);
+  await kind.selectOption(kinds.at(-1));
+  return tab;
+}
+
+/** An Operator makes a block device of a volume, and ends it; files are for Administrators. */
+async function blockDeviceOfTheServer(world) {
+  if (!world.daemon.hasServices) return;
+  const kinds = ['NVMe/TCP', 'NBD', 'Block device'];
+  const ruler = await share(world, world.users.Administrator, [...kinds, 'File']);
+  const file = ruler.page.getByLabel('File', { exact: true });
+  await file.fill('no/absolute/path');
+  assert(await ruler.button('Show the plan').isDisabled(), 'a path is absolute');
+  await file.fill('/srv/file');
+  assert(await ruler.button('Show the plan').isEnabled(), 'an absolute path is taken');
+  await ruler.look('flow-export-file');
+  await ruler.axe('flow-export-file');
+  const tab = await share(world, world.users.Operator, kinds);
+  const { page } = tab;
+  await page.getByRole('combobox', { name: 'Volume' }).selectOption('scratch/temporary');
+  await tab.look('flow-export-device');
+  await tab.axe('flow-export-device');
+  await plan(tab);
+  await confirm(tab, 'Share');
+  const own = page.getByRole('region', { name: /^Export / }).filter({ hasText: '/dev/palisade/scratch/temporary' });
+  await own.getByText('served', { exact: true }).waitFor();
+  await own.getByText(/^\/dev\/loop\d+$/).waitFor();
+  await own.getByText('OK', { exact: true }).waitFor();
+  await decide(tab, () => own.getByRole('button', { name: /^End export/ }).click(), 'End export');
+  await own.waitFor({ state: 'detached' });
+}
+blockDeviceOfTheServer.isOwn = true;
+
 /** The same on what people see who try the demo. */
 async function lifeOnTheDemo(world) {
   world.demo = await Demo.begin(world.daemon.program);
@@ -175,4 +214,4 @@ async function lifeOnTheDemo(world) {
 }
 lifeOnTheDemo.isOwn = true;
 
-export const tests = { lifeOfAnArray, lifeOnTheDemo };
+export const tests = { lifeOfAnArray, blockDeviceOfTheServer, lifeOnTheDemo };

@@ -98,6 +98,7 @@ async function main(world) {
   world.machine = process.env.PALISADE_MACHINE === 'yes' ? new Machine() : null;
   world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'), undefined, undefined, true);
   world.browser = await launch();
+  await world.daemon?.startServices();
   if (world.daemon) seed(world.daemon);
   await (world.daemon ? world.enter(world.daemon.origin, world.daemon) : world.enter(new URL(what).origin, { user, password }));
   let [passed, failed] = [0, 0];

@@ -1,17 +1,24 @@
 // What the tests' own daemon holds before pages are looked at: a whole array with volumes that hosts
-// can reach, one that lost a drive, and drives that are free.
+// can reach, one that lost a drive, and drives that are free. Where the machine can, a volume is a block
+// device of it, and one a file.
 
 const HOST = 'nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555';
+
+const LONG = 'a-volume-with-a-name-that-is-as-long-as-names-may-be-or-nearly';
 
 export function seed(daemon) {
   const drives = (first, last) => daemon.drives.slice(first - 1, last);
   const ask = (...words) => daemon.command(words);
   ask('array', 'create', 'media', '--level', '6', '--drives', ...drives(1, 8));
-  for (const volume of ['films', 'music', 'a-volume-with-a-name-that-is-as-long-as-names-may-be-or-nearly']) {
+  for (const volume of ['films', 'music', LONG]) {
     ask('volume', 'create', `media/${volume}`, '--size', '64M');
   }
   ask('export', 'create', 'media/films', '--nvme-tcp', '127.0.0.1:0', '--host', HOST);
   ask('export', 'create', 'media/music', '--nbd', '127.0.0.1:0');
+  if (daemon.hasServices) {
+    ask('export', 'create', `media/${LONG}`, '--local');
+    ask('export', 'create', 'media/music', '--fuse', daemon.path('music.raw'));
+  }
   ask('array', 'create', 'scratch', '--level', '10', '--drives', ...drives(9, 12));
   ask('volume', 'create', 'scratch/temporary', '--size', '32M');
   ask('array', 'scrub', 'media', '--check');

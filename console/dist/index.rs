@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "09f65af971fa8ad7",
+        hash: "4d91c1d8b26bce3f",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-74279159.js",
+        path: "/assets/index-4b0840f8.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "29f44ccd74b046d3",
-        plain: include_bytes!("assets/index-74279159.js"),
-        gzip: include_bytes!("assets/index-74279159.js.gz"),
+        hash: "59aeeb7007a12ba3",
+        plain: include_bytes!("assets/index-4b0840f8.js"),
+        gzip: include_bytes!("assets/index-4b0840f8.js.gz"),
     },
     crate::File {
         path: "/assets/style-d37ef499.css",

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import {
-  alarms, attached, bayName, capacity, connectLines, drives, jobWord, levels, machineAddress, merged, pageOf, shelves, touched, verdict,
+  alarms, attached, bayName, capacity, connectLines, drives, EXPORTS, jobWord, kindOf, levels, localPath, machineAddress, merged, pageOf,
+  shelves, touched, verdict,
 } from '../src/lib/model';
 import type { Chassis, Connection, Drive, Job, Pool, Port } from '../src/lib/redfish';
 
@@ -165,6 +166,7 @@ test.each([
   [`${ROOT}/Systems/local/Storage/palisade/StoragePools/u1#/x`, '/arrays/u1'],
   [at('nvme%201'), '/drives/nvme%201'],
   [`${ROOT}/Fabrics/nvme/Connections/1`, '/exports'],
+  [`${ROOT}/Fabrics/local/Connections/1`, '/exports'],
   [`${ROOT}/Fabrics/nvme/Endpoints/h`, '/exports'],
   [`${ROOT}/JobService/Jobs/3`, '/jobs'],
   [`${ROOT}/AccountService/Accounts/a`, '/accounts'],
@@ -208,6 +210,28 @@ test('who has an export is told with the addresses that it came by', () => {
   ]);
   const nbd = { Clients: [{ Address: '::1', LocalAddress: '::1' }, {}] };
   expect(attached(connection(nbd)).map((one) => one.who)).toEqual(['an NBD client', 'a process of this machine, over NBD']);
+});
+
+test.each<[object, string, string | null]>([
+  [{ Subsystem: 'nqn.s' }, 'NVMe/TCP', null],
+  [{}, 'NBD', null],
+  [{ Kind: 'Nbd' }, 'NBD', null],
+  [{ Kind: 'Loop', Device: '/dev/loop3', Link: '/dev/palisade/tank/db' }, 'block device of this server', '/dev/palisade/tank/db'],
+  [{ Kind: 'Loop', URI: '/dev/palisade/tank/db' }, 'block device of this server', '/dev/palisade/tank/db'],
+  [{ Kind: 'Fuse', File: '/srv/a b', URI: 'file:///srv/a%20b' }, 'file of this server', '/srv/a b'],
+])('an export %j is a %s at %s', (own, kind, path) => {
+  const connection = { Oem: { Palisade: { Listeners: [], ...own } } } as unknown as Connection;
+  expect(EXPORTS[kindOf(connection)]).toBe(kind);
+  expect(localPath(connection)).toBe(path);
+  expect(attached(connection)).toEqual([]);
+});
+
+test('an export that is not served is told, but not one that is only starting', () => {
+  const of = (State: string, Problem?: string) =>
+    ({ Name: 'tank:1', Oem: { Palisade: { Array: 'tank', Volume: 'db', Kind: 'Loop', Listeners: [], Serving: false, Problem, Health: { State, Problem } } } }) as unknown as Connection;
+  expect(verdict([], [], [of('Starting')], null).reasons).toEqual([]);
+  const { word, reasons } = verdict([], [], [of('Failed', 'no services')], null);
+  expect([word.tone, reasons.map((one) => one.what)]).toEqual(['warn', ['Export tank:1 of tank/db is not served: no services']]);
 });
 
 test("the machine's address is the browser's, unless only the browser's machine knows that", () => {

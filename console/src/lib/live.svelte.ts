@@ -36,6 +36,7 @@ export const URIS = {
   drives: `${ROOT}/Chassis/local/Drives`,
   nvme: `${ROOT}/Fabrics/nvme/Connections`,
   nbd: `${ROOT}/Fabrics/nbd/Connections`,
+  local: `${ROOT}/Fabrics/local/Connections`,
   jobs: `${ROOT}/JobService/Jobs`,
   manager: `${ROOT}/Managers/palisade`,
   events: `${ROOT}/Managers/palisade/LogServices/Events/Entries`,
@@ -147,6 +148,11 @@ class Live {
   /** May change arrays, volumes and exports. */
   get mayChange(): boolean {
     return this.can('ConfigureComponents');
+  }
+
+  /** May name any path of the server: an Administrator. */
+  get mayNamePaths(): boolean {
+    return this.can('ConfigureManager');
   }
 
   /** Goes on with the session that this tab had. */
@@ -463,8 +469,8 @@ class Live {
         this.volumes = merged(this.volumes, await client.all<Volume>(URIS.volumes));
         break;
       case 'connections': {
-        const both = [client.all<Connection>(URIS.nvme), client.all<Connection>(URIS.nbd)];
-        this.connections = merged(this.connections, (await Promise.all(both)).flat());
+        const all = [URIS.nvme, URIS.nbd, URIS.local].map((uri) => client.all<Connection>(uri));
+        this.connections = merged(this.connections, (await Promise.all(all)).flat());
         break;
       }
       case 'jobs':

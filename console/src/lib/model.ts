@@ -2,8 +2,8 @@
 
 import { time } from './format';
 import type {
-  Chassis, Condition, Connection, Drive, DriveState, Health, Job, Manager, Pool, Port, ServiceConditions, ShelfBay, ShelfTold, Slot,
-  Supply,
+  Chassis, Condition, Connection, Drive, DriveState, ExportKind, Health, Job, Manager, Pool, Port, ServiceConditions, ServiceHealth,
+  ShelfBay, ShelfTold, Slot, Supply,
 } from './redfish';
 
 /** How something is, for its colour and its shape. The word says the same. */
@@ -35,6 +35,19 @@ export const DRIVES: Record<DriveState, Word> = {
   Foreign: { text: 'holds other data', tone: 'warn' },
   Free: { text: 'free', tone: 'plain' },
   Unusable: { text: 'unusable', tone: 'bad' },
+};
+
+export const EXPORTS: Record<ExportKind, string> = {
+  NvmeTcp: 'NVMe/TCP',
+  Nbd: 'NBD',
+  Loop: 'block device of this server',
+  Fuse: 'file of this server',
+};
+
+export const SERVICES: Record<ServiceHealth['State'], Word> = {
+  Ok: { text: 'OK', tone: 'good' },
+  Starting: { text: 'starting', tone: 'busy' },
+  Failed: { text: 'failed', tone: 'bad' },
 };
 
 export const HEALTHS: Record<Health, Word> = {
@@ -324,7 +337,8 @@ function troubles(pools: Pool[], all: DriveView[], connections: Connection[]): T
   }
   for (const connection of connections) {
     const own = connection.Oem.Palisade;
-    if (own.Serving) continue;
+    // One that is being made is not wrong yet.
+    if (own.Serving || own.Health?.State === 'Starting') continue;
     const what = `Export ${connection.Name} of ${own.Array}/${own.Volume} is not served`;
     reasons.push({ tone: 'warn', what: own.Problem ? `${what}: ${own.Problem}` : what, action: '', page: '/exports' });
   }
@@ -377,6 +391,22 @@ export function levels(n: number): { level: string; name: string; share: number;
     { level: '10', name: 'RAID 10', share: n / 2, survives: 'one drive of each pair may fail', fits: n >= 4 && n % 2 === 0 },
   ];
   return all.filter((own) => own.fits).map(({ fits: _, ...own }) => own);
+}
+
+/** By what an export is served; older daemons do not say. */
+export function kindOf(connection: Connection): ExportKind {
+  const own = connection.Oem.Palisade;
+  return own.Kind ?? (own.Subsystem === undefined ? 'Nbd' : 'NvmeTcp');
+}
+
+/** The path by which programs of the server use an export; none of one for hosts. */
+export function localPath(connection: Connection): string | null {
+  const own = connection.Oem.Palisade;
+  switch (kindOf(connection)) {
+    case 'Loop': return own.Link ?? own.URI;
+    case 'Fuse': return own.File ?? own.URI;
+    default: return null;
+  }
 }
 
 /** Who has an export: each connection, and by which addresses it came. */

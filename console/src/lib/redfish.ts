@@ -168,6 +168,17 @@ export interface Volume extends Resource {
   Oem: { Palisade: { Array: string; UnreadableBytes: number } };
 }
 
+/** By what an export is served: to hosts, or as a file or a block device of the server itself. */
+export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop';
+
+/** How an export of the server itself is, asked as a program asks. */
+export interface ServiceHealth {
+  State: 'Ok' | 'Starting' | 'Failed';
+  /** In seconds since 1970. */
+  Checked?: number;
+  Problem?: string;
+}
+
 export interface Connection extends Resource {
   VolumeInfo?: { Volume: Ref; AccessState?: string }[];
   Oem: {
@@ -175,6 +186,12 @@ export interface Connection extends Resource {
       Array: string;
       Volume: string;
       Number: number;
+      Kind?: ExportKind;
+      Device?: string;
+      /** Leads to the device, and stays the same. */
+      Link?: string;
+      File?: string;
+      Health?: ServiceHealth;
       Listeners: string[];
       Advertise?: string[];
       Hosts?: string[];

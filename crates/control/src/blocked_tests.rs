@@ -60,6 +60,7 @@ async fn exported(manager: &Arc<Manager>, paths: &[String], socket: &Path) -> St
         hosts: Vec::new(),
         any_host: false,
         advertise: Vec::new(),
+        local: None,
     };
     manager.create_export(&export).await.expect("exported").uri
 }

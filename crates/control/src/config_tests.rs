@@ -47,6 +47,7 @@ fn everything_has_a_default() {
         key: None,
         metrics: false,
         sysfs: None,
+        services: None,
         health: Settings::default(),
         enclosures: vec![],
         shelves: vec![],

@@ -11,8 +11,8 @@
 //! its socket is closed then. Its end is seen from the first byte on, also while it is not looked
 //! for requests, and its fence told.
 
+use crate::cores::{Core, CoreEnv};
 use crate::counters::{Arrival, OnCore};
-use crate::data::{Core, CoreEnv};
 use crate::lock::lock;
 use crate::nvme::VolumeKey;
 

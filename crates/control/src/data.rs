@@ -8,6 +8,7 @@
 //! engine), which functions run on the core reach.
 
 use crate::connection::{Connections, Fences, Table};
+use crate::cores::{Core, CoreEnv};
 use crate::counters::{Ledger, OnCore};
 use crate::fabrics::Fabrics;
 use crate::failure;
@@ -40,11 +41,6 @@ use units::{CoreId, Nanos};
 const LET_GO: Duration = Duration::from_secs(10);
 /// How often it is looked whether they have.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// One core.
-pub type CoreEnv = runtime::CoreEnv<Mail<SharedDrive>, SharedDrive>;
-/// The engine on one core.
-pub type Core = engine::Core<CoreEnv>;
 
 thread_local! {
     /// The NBD connections of the core that this thread is.

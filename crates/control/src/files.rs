@@ -5,8 +5,8 @@
 //! gone, whoever uses it has errors: nobody waits.
 
 use crate::connection::{Fences, Target};
+use crate::cores::{Core, CoreEnv};
 use crate::counters::OnCore;
-use crate::data::{Core, CoreEnv};
 use crate::nvme::VolumeKey;
 
 use core::cell::OnceCell;

@@ -32,7 +32,7 @@
 //!   metrics for streams.
 //! - `services`: volumes that are devices and files of this machine, by `palisade services`.
 //! - `data`: the data path, reached from here one way only. `connection` (NBD), `nvme`, `files`:
-//!   the connections of a core.
+//!   the connections of a core. `cores`: what that is.
 //!
 //! Invariants: this crate decides nothing about redundancy or records, which is the engine's;
 //! it runs on one thread of its own and never on a data core, but for these. Nothing that comes
@@ -69,6 +69,7 @@ mod confirm;
 mod connection;
 mod console;
 mod convert;
+mod cores;
 mod counters;
 mod creating;
 mod data;

@@ -234,12 +234,8 @@ mod tests {
             id: id.to_owned(),
             array: "data".to_owned(),
             volume: "v".to_owned(),
-            nbd: None,
-            clients: Vec::new(),
-            nvme: None,
-            uri: String::new(),
             serving: true,
-            problem: None,
+            ..Export::default()
         }
     }
 

@@ -97,6 +97,11 @@ pub fn unwell(drives: &[KnownDrive]) -> Vec<Next> {
 }
 
 /// What is kept beside the drives can't be, or not wholly.
+/// What to do where an export of the machine itself can't be used.
+fn services_action() -> String {
+    "mend that, and see that it runs: systemctl status palisade-services".to_owned()
+}
+
 fn kept(state: &view::Kept, problem: &str) -> Next {
     match &state.directory {
         Some(dir) => line(
@@ -167,7 +172,11 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
     all.extend(array.exports.iter().filter(|_| !waits).filter_map(|export| {
         let problem = export.problem.as_ref()?;
         let what = format!("export {}: {problem}", export.id);
-        Some(line(what, format!("show it with: palisade export show {}", export.id)))
+        let action = match &export.health {
+            Some(_) => services_action(),
+            None => format!("show it with: palisade export show {}", export.id),
+        };
+        Some(line(what, action))
     }));
     all
 }

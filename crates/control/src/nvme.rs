@@ -1,7 +1,7 @@
 //! One core's NVMe/TCP connections: how the target comes to this core's volumes.
 
+use crate::cores::{Core, CoreEnv};
 use crate::counters::OnCore;
-use crate::data::{Core, CoreEnv};
 use crate::lock::lock;
 
 use engine::Volume;

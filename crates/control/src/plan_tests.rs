@@ -50,11 +50,8 @@ fn array(state: ArrayState) -> Array {
             array: "tank".to_owned(),
             volume: "web".to_owned(),
             nbd: Some("127.0.0.1:1".to_owned()),
-            clients: Vec::new(),
-            nvme: None,
-            uri: String::new(),
             serving: true,
-            problem: None,
+            ..Export::default()
         }],
         ..Array::default()
     }
@@ -218,6 +215,7 @@ fn all() -> Vec<Change> {
         hosts: Vec::new(),
         any_host: false,
         advertise: Vec::new(),
+        local: None,
     };
     vec![
         Change::CreateArray(new_array(true)),

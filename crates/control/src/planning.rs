@@ -30,6 +30,9 @@ impl Manager {
                 let more = self.accounts().look(change);
                 more.map(|more| Looked { more, ..Looked::default() })
             }
+            Change::CreateExport(request) if request.local.is_some() => {
+                self.standing.services().check().map(|()| Looked::default())
+            }
             _ => Ok(Looked::default()),
         };
         // Also where a look met something else: who asks again asks by what is there now.

@@ -72,6 +72,19 @@ fn drives_that_the_configuration_does_not_name_are_an_administrators() {
 }
 
 #[test]
+fn files_of_volumes_are_an_administrators() {
+    run_with(false, Vec::new(), |manager| async move {
+        let export = |local| {
+            let local = Some(local);
+            Change::CreateExport(CreateExport { local, ..CreateExport::default() })
+        };
+        assert_eq!(refused(&manager, export(LocalExport::Device)).await, None);
+        let file = export(LocalExport::File("/srv/v".to_owned()));
+        is(refused(&manager, file).await, "FileElsewhere");
+    });
+}
+
+#[test]
 fn sockets_elsewhere_are_an_administrators() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("socket");

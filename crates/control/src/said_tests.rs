@@ -25,6 +25,7 @@ fn an_unlucky_machine_is_told_of_by_name() {
         hosts: Vec::new(),
         any_host: false,
         advertise: Vec::new(),
+        local: None,
     };
     for (told, entry) in [
         (names::one_of("a", &["0a", "0b"]), &say::NAME_AMBIGUOUS),

@@ -14,8 +14,8 @@
 //! Invariants
 //! - An export's revision grows with each change of what is wanted of it; what is said of an older
 //!   one is not what was asked for.
-//! - Whoever waits for an export waits for a bounded time, and is told where `palisade services` goes
-//!   meanwhile.
+//! - Whoever waits for an export waits for a bounded time, and is told where `palisade services`
+//!   goes meanwhile.
 //! - The daemon never opens nor looks at what stands on its own volumes.
 
 use crate::connection::Target;
@@ -151,7 +151,9 @@ impl Services {
         let mut inner = self.inner();
         let export = target.export.clone();
         let is_known = |own: &Own| own.target.array == target.array && own.wanted.kind == kind;
-        if !inner.exports.get(&export).is_some_and(is_known) {
+        let known = inner.exports.get(&export).filter(|own| is_known(own));
+        let had = known.map(|own| own.wanted.bytes);
+        if had.is_none() {
             let wanted = Wanted {
                 id: redfish::service::uri::connection_id(&array.uuid.to_string(), status.id),
                 revision: 0,
@@ -166,7 +168,7 @@ impl Services {
             let own = Own { target, wanted, mount: (0, Weak::new()), standing: None };
             inner.exports.insert(export.clone(), own);
             inner.change(&export, |_| ());
-        } else if inner.exports[&export].wanted.bytes != bytes {
+        } else if had != Some(bytes) {
             inner.change(&export, |own| own.wanted.bytes = bytes);
         }
         drop(inner);
@@ -331,8 +333,10 @@ impl Services {
             };
             health.problem = said.problem.clone().filter(|_| said.state == State::Failed);
         }
-        let device = said.and_then(|said| said.device.clone());
-        Some((device, said.and_then(|said| said.link.clone()), health))
+        let Wanted { kind, array, volume, .. } = &own.wanted;
+        let link = services::link(array, volume).display().to_string();
+        let link = (*kind == Kind::Device).then_some(link);
+        Some((said.and_then(|said| said.device.clone()), link, health))
     }
 
     /// Cores serve it no more, if it is this mount.
@@ -408,8 +412,8 @@ impl Services {
         Order::Wanted { cores, exports }
     }
 
-    /// Serves `palisade services`, one at a time, until it is aborted. Only root, or the daemon's own
-    /// user, is it.
+    /// Serves `palisade services`, one at a time, until it is aborted. Only root is it, or the
+    /// daemon's own user.
     pub async fn keep(
         self: Arc<Self>,
         data: Data,

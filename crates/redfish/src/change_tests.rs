@@ -41,12 +41,10 @@ fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
         id: id.into(),
         array: "tank".into(),
         volume: "db".into(),
-        nbd: None,
-        clients: Vec::new(),
-        nvme,
-        uri: String::new(),
         serving: true,
-        problem: None,
+        kind: if nvme.is_some() { ExportKind::NvmeTcp } else { ExportKind::Nbd },
+        nvme,
+        ..Export::default()
     }
 }
 
@@ -476,6 +474,7 @@ fn a_connection_is_an_export() {
         hosts: vec!["nqn.h".into()],
         any_host: false,
         advertise: vec!["a:1".into()],
+        local: None,
     };
     assert_eq!(connections("nvme", &body), Ok(Change::CreateExport(wanted)));
     refused(connections("nbd", &body), "PropertyUnknown", "#/Oem/Palisade/Advertise");

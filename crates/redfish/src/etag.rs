@@ -24,7 +24,7 @@ pub const PROPERTY: &str = "@odata.etag";
 /// Properties that change though nobody changed anything: time, progress, and counters of I/O.
 ///
 /// They are left out at whatever depth they are, with all that they hold.
-pub const MOVING: [&str; 42] = [
+pub const MOVING: [&str; 43] = [
     PROPERTY,
     // The words of a condition have the last reading; which it is, and how grave, is told besides.
     "Message",
@@ -33,6 +33,8 @@ pub const MOVING: [&str; 42] = [
     "DateTime",
     "Locked",
     "EstimatedCompletionTime",
+    // When something was asked how it is.
+    "Checked",
     // Progress of a job.
     "PercentComplete",
     "PercentageComplete",

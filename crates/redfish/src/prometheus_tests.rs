@@ -526,12 +526,10 @@ fn export() -> Export {
         id: "tank:1".to_owned(),
         array: "tank".to_owned(),
         volume: "db".to_owned(),
-        nbd: None,
-        clients: Vec::new(),
+        kind: ExportKind::NvmeTcp,
         nvme: Some(nvme()),
-        uri: String::new(),
         serving: true,
-        problem: None,
+        ..Export::default()
     }
 }
 

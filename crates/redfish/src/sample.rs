@@ -483,12 +483,21 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
             })
             .into(),
     });
-    let nbd = match (&nvme, random.chance()) {
-        (Some(_), _) => None,
-        (None, true) => Some("unix:/run/a b.sock".to_owned()),
-        (None, false) => Some(listener(random)),
-    };
+    let (mut nbd, mut kind) = (None, ExportKind::NvmeTcp);
+    if nvme.is_none() {
+        kind = random.pick(&[ExportKind::Nbd, ExportKind::Fuse, ExportKind::Loop]);
+    }
+    if kind == ExportKind::Nbd {
+        let unix = "unix:/run/a b.sock".to_owned();
+        nbd = Some(if random.chance() { unix } else { listener(random) });
+    }
+    let is_local = kind.fabric() == "local";
     Export {
+        kind,
+        device: random.maybe(Random::text).filter(|_| kind == ExportKind::Loop),
+        link: random.maybe(Random::text).filter(|_| kind == ExportKind::Loop),
+        file: random.maybe(Random::text).filter(|_| kind == ExportKind::Fuse),
+        health: random.maybe(health).filter(|_| is_local),
         id: format!("{array}:{number}"),
         array: array.to_owned(),
         volume,
@@ -500,6 +509,15 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         nvme,
         uri: random.text(),
         serving: random.chance(),
+        problem: random.maybe(Random::text),
+    }
+}
+
+fn health(random: &mut Random) -> ExportHealth {
+    use ServiceState::{Failed, Ok, Starting};
+    ExportHealth {
+        state: random.pick(&[Ok, Starting, Failed]),
+        checked: random.maybe(Random::moment),
         problem: random.maybe(Random::text),
     }
 }

@@ -3,12 +3,12 @@
 //! A descriptor of it is opened and mounted by whoever may; those of further cores are clones of it
 //! ([`another`]). What is read is classified here (`fuse_dev_do_read` in Linux's fs/fuse/dev.c):
 //!
-//! | error                    | what it means                                                      |
-//! |--------------------------|--------------------------------------------------------------------|
-//! | EAGAIN                   | there is no request                                                |
-//! | ENOENT, EINTR            | whoever had asked has gone, or a signal came: the next one is read |
-//! | ENOMEM                   | for now: it is tried again at the next turn                        |
-//! | ENODEV, ECONNABORTED, …  | it is not mounted any more                                         |
+//! | error                   | what it means                                                     |
+//! |-------------------------|-------------------------------------------------------------------|
+//! | EAGAIN                  | there is no request                                               |
+//! | ENOENT, EINTR           | who had asked has gone, or a signal came: the next one is read    |
+//! | ENOMEM                  | for now: it is tried again at the next turn                       |
+//! | ENODEV, ECONNABORTED, … | it is not mounted any more                                        |
 
 use crate::reactor::{Descriptor, Reactor};
 use crate::sys;

@@ -1,7 +1,7 @@
 //! Loop devices over files of ours, by util-linux's `losetup`, and links to them.
 //!
-//! Each says that it has a volatile write cache, as its file can't say whether the volume has one: a
-//! flush that no drive needs costs next to nothing, and one that is left out costs data.
+//! Each says that it has a volatile write cache, as its file can't say whether the volume has one:
+//! a flush that no drive needs costs next to nothing, and one that is left out costs data.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

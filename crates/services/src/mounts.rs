@@ -111,8 +111,8 @@ impl Target {
         })
     }
 
-    /// Mounts the file of an export over it, which `(ID, FOLDER)` says; answers with the descriptors
-    /// by which it is asked, `count` of them.
+    /// Mounts the file of an export over it, which `(ID, FOLDER)` says; answers with the `count`
+    /// descriptors by which it is asked.
     ///
     /// # Errors
     /// What the kernel says.

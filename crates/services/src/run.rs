@@ -1,11 +1,12 @@
 //! The process: its connection to the daemon, and a thread for each export.
 //!
-//! States of the connection: none (asked for every [`AGAIN`]; exports stay as they are) → there (the
-//! daemon has said what is wanted) → none. Of an export: *idle* → *at work* → *idle*; one at work for
-//! longer than [`SILENT`] is told as failed meanwhile: its drives, or whoever serves it, don't answer.
+//! States of the connection: none (asked for every [`AGAIN`]; exports stay as they are) → there
+//! (the daemon has said what is wanted) → none. Of an export: *idle* → *at work* → *idle*; one at
+//! work for longer than [`SILENT`] is told as failed meanwhile: its drives, or whoever serves it,
+//! don't answer.
 //!
-//! Invariants: what is wanted counts only while the daemon is there; a keeper's thread ends once its
-//! export is wanted no more and nothing is left of it.
+//! Invariants: what is wanted counts only while the daemon is there; a keeper's thread ends once
+//! its export is wanted no more and nothing is left of it.
 
 use crate::keeper::{self, Host};
 use crate::mounts;

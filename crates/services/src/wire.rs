@@ -1,7 +1,7 @@
 //! What the daemon and `palisade services` say to each other, on a Unix socket.
 //!
-//! A frame is the number of its bytes (4, little-endian), and so many bytes of JSON: an [`Order`] of
-//! the daemon's, or a [`Word`] to it. Descriptors come with the first byte of their frame
+//! A frame is the number of its bytes (4, little-endian), and so many bytes of JSON: an [`Order`]
+//! of the daemon's, or a [`Word`] to it. Descriptors come with the first byte of their frame
 //! (unix(7), `SCM_RIGHTS`); a reader never reads beyond a frame, so that they belong to it.
 //!
 //! Invariant: a frame has at most [`FRAME_MAX`] bytes and [`DESCRIPTORS_MAX`] descriptors.

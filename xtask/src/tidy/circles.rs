@@ -28,6 +28,7 @@ const ROWS: &Rows = &[
             &[
                 "certificate/der",
                 "chance",
+                "cores",
                 "digest",
                 "holds",
                 "lookup",
@@ -65,7 +66,11 @@ const ROWS: &Rows = &[
             &["accounts/look", "audit/chain", "audit/quiet"],
             &["audit/files"],
             &["fabrics"],
-            &["connection", "data", "nvme", "ownership"],
+            &["nvme", "ownership"],
+            &["connection"],
+            &["files"],
+            &["data"],
+            &["services"],
             &["exports", "returns"],
             &["convert", "inventory", "look", "probe"],
             &["names", "paths", "snapshot"],
@@ -132,7 +137,6 @@ const CHECKED: &[&str] = &["engine"];
 
 /// The circles of today. Nothing is added.
 const CIRCLES: &Circles = &[
-    ("control", &["connection", "data", "nvme"]),
     ("control", &["convert", "inventory", "look", "probe"]),
     ("control", &["claims", "manager"]),
     (

@@ -80,8 +80,14 @@ impl Drop for Fuse {
 /// Writes random data to all of the first bytes of a file and reads it back, with 16 requests of
 /// this size under way, past the kernel's cache.
 pub fn verify(file: &Path, block: &str, size: &str) {
+    verify_by(file, block, size, true);
+}
+
+/// The same, past the kernel's cache or through it.
+pub fn verify_by(file: &Path, block: &str, size: &str, is_direct: bool) {
     let mut fio = program("fio");
-    fio.args(["--name=verify", "--ioengine=libaio", "--direct=1", "--iodepth=16"]);
+    fio.args(["--name=verify", "--ioengine=libaio", "--iodepth=16"]);
+    fio.arg(format!("--direct={}", u8::from(is_direct)));
     fio.args(["--rw=randwrite", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"]);
     fio.arg(format!("--filename={}", file.display()));
     run(fio.arg(format!("--bs={block}")).arg(format!("--size={size}")));

@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sim::volume::MemoryVolume;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -36,21 +36,12 @@ impl Device for Kernel {
     }
 
     fn receive(&self, head: &mut [u8], rest: &mut [u8]) -> Result<Option<usize>, Unmounted> {
-        loop {
-            let mut parts = [IoSliceMut::new(head), IoSliceMut::new(rest)];
-            match self.0.read(&mut parts) {
-                Ok(bytes) => return Ok(Some(bytes)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-                // Nobody waits any more for what was to be read.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Err(Unmounted),
-            }
-        }
+        let mut parts = [IoSliceMut::new(head), IoSliceMut::new(rest)];
+        self.0.read(&mut parts).map_err(|_| Unmounted)
     }
 
     fn answer(&self, parts: &[IoSlice<'_>]) {
-        let _ = self.0.write(parts);
+        self.0.write(parts);
     }
 
     fn link(&self) -> Arc<dyn Link> {

@@ -237,13 +237,19 @@ fn export_uri(array: &Array, export: &Export) -> String {
     uri::connection(fabric, &uri::connection_id(&array.uuid, number))
 }
 
+/// What to do where an export of the machine itself can't be used.
+const SERVICES_ACTION: &str = "mend that, and see that it runs: systemctl status palisade-services";
+
 fn exports(view: &View, all: &mut Vec<Condition>) {
     for array in running(view) {
         for export in array.exports.iter().filter(|export| !export.serving) {
             let Some(problem) = &export.problem else { continue };
             let args: [&dyn Display; 3] = [&export.volume, &array.name, problem];
             let of = export_uri(array, export);
-            all.push(Condition::new(&say::EXPORT_FAILED, &args, &of, &export.id));
+            let found = Condition::new(&say::EXPORT_FAILED, &args, &of, &export.id);
+            // What is asked as a client asks is served by another process.
+            let other = export.health.as_ref().map(|_| SERVICES_ACTION.to_owned());
+            all.push(found.advised(other));
         }
     }
 }

@@ -48,12 +48,11 @@ fn export(array: &str, number: u32) -> Export {
         id: format!("{array}:{number}"),
         array: array.to_owned(),
         volume: format!("v{number}"),
-        nbd: None,
-        clients: Vec::new(),
+        kind: ExportKind::NvmeTcp,
         nvme: Some(nvme),
         uri: format!("nvme://{array}/{number}"),
         serving: true,
-        problem: None,
+        ..Export::default()
     }
 }
 

@@ -12,13 +12,13 @@ messages! { EXPORTS:
     SERVICES_ABSENT: "ServicesAbsent" Failed Daemon []
         "`palisade services` does not run, which makes block devices and files of this machine",
         "start it as root: systemctl start palisade-services, or palisade services --config FILE",
-        "The daemon mounts nothing and makes no devices: it could wait for itself. A process of its \
-         own does that, which runs beside it on the same machine, with the same configuration.";
+        "The daemon mounts nothing and makes no devices: it could wait for itself. A process of \
+         its own does that, which runs beside it on the same machine, with the same configuration.";
     SERVICES_FAILED: "ServicesFailed" Failed Daemon [Text("EXPORT"), Text("PROBLEM")]
         "export %1 can't be used: %2",
         "mend that, and try again; `palisade doctor` shows what this machine lacks",
-        "`palisade services` could not make the device or the file, or could not read a block of it \
-         as a program would. An export that was being created is forgotten again.";
+        "`palisade services` could not make the device or the file, or could not read a block of \
+         it as a program would. An export that was being created is forgotten again.";
     EXPORT_IN_USE: "ExportInUse" Refused Daemon [Text("EXPORT"), Text("PROBLEM")]
         "export %1 is in use on this machine: %2",
         "unmount what is mounted from it, close what has it open, and try again",

@@ -1,5 +1,5 @@
-//! Exports, as connections of fabrics, and who is at their ends. What this machine itself uses is one
-//! of them, without ends.
+//! Exports, as connections of fabrics, and who is at their ends. What this machine itself
+//! uses is one of them, without ends.
 
 use super::{Standing, collection, link, links, uri};
 use crate::oem;

@@ -37,8 +37,13 @@ pub struct Mount(pub PathBuf);
 impl Mount {
     /// Mounts what is on the device.
     pub fn new(device: &Loop, at: PathBuf) -> Self {
+        Self::of(&device.0, "ext4", at)
+    }
+
+    /// Mounts a file system of this type.
+    pub fn of(device: &str, kind: &str, at: PathBuf) -> Self {
         std::fs::create_dir_all(&at).expect("a directory");
-        run(program("mount").args(["-t", "ext4", &device.0]).arg(&at));
+        run(program("mount").args(["-t", kind, device]).arg(&at));
         Self(at)
     }
 

@@ -11,6 +11,7 @@ pub mod loops;
 pub mod nbd;
 pub mod nvme;
 pub mod place;
+pub mod services;
 pub mod shelf;
 pub mod tls;
 

@@ -313,8 +313,10 @@ impl Starting {
         // A JSON string is a TOML string too.
         let own = place.file("drive-*.img").to_string_lossy().into_owned();
         let drives: Vec<String> = [own].into_iter().chain(place.others.clone()).collect();
+        let services = place.file("services");
         let text = format!(
             "socket = {}
+services = {}
 cores = {cores}
 drives = {}
 drive_deadline_ms = {}
@@ -322,6 +324,7 @@ drive_deadline_ms = {}
              drive_wait_ms = {}
 {}",
             Value::from(socket.to_string_lossy()),
+            Value::from(services.to_string_lossy()),
             Value::from(drives),
             place.drive_deadline_ms,
             place.drive_wait_ms,
