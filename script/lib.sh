@@ -14,7 +14,8 @@ CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e
 # What the tests need besides.
 TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
-    mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux)
+    mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux
+    fallocate:util-linux)
 # Shared libraries that the tests compare with: "file:package".
 TEST_LIBRARIES=(libisal.so.2:libisal2)
 # What script/test-neon needs besides.

@@ -25,13 +25,21 @@ from programs import run  # noqa: E402
 from report import Failure, claim  # noqa: E402
 from unit import Unit  # noqa: E402
 
-# What the unit may be exposed to, in tenths.
-EXPOSURE = "20"
+# What each unit may be exposed to, in tenths. One that mounts for all programs hides nothing from
+# its process.
+DAEMON, SERVICES = "palisade.service", "palisade-services.service"
+EXPOSURE = {DAEMON: "20", SERVICES: "40"}
+# How settings begin that give a service mounts of its own (systemd.exec(5)).
+OWN_MOUNTS = re.compile(
+    r"(Private|Protect|Read(Only|Write)Paths|Inaccessible|(No)?ExecPaths|Bind|TemporaryFile|Mount|"
+    r"Root|ProcSubset|DynamicUser|Extension)"
+)
 # What is in the package beside pages and documents.
 FILES = (
     "./usr/bin/palisade",
     "./etc/palisade/palisade.toml",
-    "./lib/systemd/system/palisade.service",
+    f"./lib/systemd/system/{DAEMON}",
+    f"./lib/systemd/system/{SERVICES}",
     "./usr/lib/sysusers.d/palisade.conf",
     "./lib/udev/rules.d/60-palisade.rules",
     "./usr/share/bash-completion/completions/palisade",
@@ -39,11 +47,13 @@ FILES = (
     "./usr/share/fish/vendor_completions.d/palisade.fish",
     "./usr/share/man/man1/palisade.1.gz",
     "./usr/share/man/man1/palisade-array-create.1.gz",
+    "./usr/share/man/man1/palisade-services.1.gz",
     "./usr/share/doc/palisade/copyright",
     "./usr/share/doc/palisade/changelog.gz",
     "./usr/share/doc/palisade/README.Debian",
     "./usr/share/doc/palisade/NOTICES.gz",
     "./usr/share/doc/palisade/operating.md",
+    "./usr/share/doc/palisade/services.md",
 )
 
 
@@ -58,7 +68,8 @@ class Package:
         self.path = path
         self.files = folder / "files"
         run("dpkg-deb", "--raw-extract", path, self.files)
-        self.unit = Unit(self.files / "lib/systemd/system/palisade.service")
+        folder = self.files / "lib/systemd/system"
+        self.units = {name: Unit(folder / name) for name in EXPOSURE}
 
     def next(self, folder):
         """A package of the next version, whose configuration has another line."""
@@ -107,33 +118,48 @@ def pages(package):
 
 
 def verify(package):
-    """systemd takes the unit as it is, and starts it again however often it failed"""
-    limit = package.unit.words("StartLimitIntervalSec")
-    claim(limit == ["0"], f"given up after some starts in {limit} s")
+    """systemd takes the units as they are, and starts them again however often they failed"""
+    for name, unit in package.units.items():
+        limit = unit.words("StartLimitIntervalSec")
+        claim(limit == ["0"], f"{name} is given up after some starts in {limit} s")
     with tempfile.TemporaryDirectory() as place:
-        own = pathlib.Path(place) / "palisade.service"
         program = package.files / "usr/bin/palisade"
-        text = package.unit.text.replace("/usr/bin/palisade", str(program))
-        own.write_text(text)
-        found = run("systemd-analyze", "verify", "--man=no", own)
+        # Each finds the other beside it.
+        own = [pathlib.Path(place) / name for name in package.units]
+        for path, unit in zip(own, package.units.values(), strict=True):
+            path.write_text(unit.text.replace("/usr/bin/palisade", str(program)))
+        found = run("systemd-analyze", "verify", "--man=no", *own)
         claim(not found, found)
 
 
 def security(package):
-    """the unit's exposure is 2.0 at most"""
-    found = run(
-        "systemd-analyze",
-        "security",
-        "--offline=true",
-        f"--threshold={EXPOSURE}",
-        "--no-pager",
-        package.files / "lib/systemd/system/palisade.service",
-        may=(0, 1),
-        status=True,
-    )
-    level = re.search(r"exposure level .*: ([\d.]+)", found[1])
-    print(f"  exposure level {level and level[1]}")
-    claim(found[0] == 0, found[1][-2000:])
+    """the daemon's exposure is 2.0 at most, and that of who mounts 4.0"""
+    for name, exposure in EXPOSURE.items():
+        found = run(
+            "systemd-analyze",
+            "security",
+            "--offline=true",
+            f"--threshold={exposure}",
+            "--no-pager",
+            package.files / "lib/systemd/system" / name,
+            may=(0, 1),
+            status=True,
+        )
+        level = re.search(r"exposure level .*: ([\d.]+)", found[1])
+        print(f"  exposure level of {name} {level and level[1]}")
+        claim(found[0] == 0, found[1][-2000:])
+
+
+def mounts(package):
+    """what volumes are mounted over is seen by all programs, and stays when who mounted it stops"""
+    unit = package.units[SERVICES]
+    own = [name for name in unit.settings if OWN_MOUNTS.match(name)]
+    claim(not own, f"settings that give it mounts of its own: {own}")
+    claim(unit.one("RuntimeDirectoryPreserve") == "yes", "its directory goes with it")
+    claim(unit.one("RuntimeDirectoryMode") == "0700", "others get at what is below devices")
+    claim("User" not in unit.settings, "it is not root")
+    bound = {"Requires", "Requisite", "BindsTo", "PartOf"} & set(unit.settings)
+    claim(not bound, f"it does not go on when the daemon stops: {bound}")
 
 
 def scripts(package):
@@ -141,11 +167,15 @@ def scripts(package):
     for name in ("preinst", "postinst", "prerm", "postrm"):
         run("sh", "-n", package.files / "DEBIAN" / name)
     run("bash", "-n", package.files / "usr/share/bash-completion/completions/palisade")
-    for name, action in (("postinst", "start"), ("prerm", "stop")):
+    # Who makes devices is started by what the daemon's unit wants, and ends after it.
+    for name, wanted in (
+        ("postinst", [("start", DAEMON)]),
+        ("prerm", [("stop", DAEMON), ("stop", SERVICES)]),
+    ):
         text = (package.files / "DEBIAN" / name).read_text()
         invoked = re.findall(r"deb-systemd-invoke (\S+) (\S+)", text)
         # Not also by debhelper, which would start it at each upgrade.
-        claim(invoked == [(action, "palisade.service")], f"{name} invokes {invoked}")
+        claim(invoked == wanted, f"{name} invokes {invoked}")
     own = re.search(r"const FILES: .*?\];", STATE.read_text(), re.DOTALL)[0]
     names = re.findall(r"^    ([A-Z_]+),$", own, re.MULTILINE)
     files = [re.search(rf'const {name}: &str = "(.*)"', STATE.read_text())[1] for name in names]
@@ -154,7 +184,7 @@ def scripts(package):
     claim(len(files) > 10 and not unknown, f"a purge leaves {unknown} of {files}")
 
 
-STILL = (contents, lintian, pages, verify, security, scripts)
+STILL = (contents, lintian, pages, verify, security, mounts, scripts)
 
 
 def checked(name, check):
@@ -179,7 +209,8 @@ def main():
         for check in STILL:
             well = checked(check.__doc__, lambda check=check: check(package))
             passed, failed = passed + well, failed + (not well)
-        life = Life(package.unit, path, package.next(place), place, folder)
+        units = (package.units[DAEMON], package.units[SERVICES])
+        life = Life(units, (path, package.next(place)), place, folder)
         for step in life.steps():
             well = checked(step.__doc__, step)
             passed, failed = passed + well, failed + (not well)

@@ -1,9 +1,9 @@
 """A life of the package in a Debian of its own: a folder, entered by chroot.
 
 Steps, each of which needs those before it: installed → run as its unit says, under its user, with
-a manager that stands in for systemd: it takes what the daemon says on `NOTIFY_SOCKET` → upgraded
-while it runs → removed → installed again → removed → purged. Its drives are files; they are
-compared at the end.
+a manager that stands in for systemd: it takes what the daemon says on `NOTIFY_SOCKET` → with
+`palisade services` beside it, as the unit of that says → upgraded while it runs → removed →
+installed again → removed → purged. Its drives are files; they are compared at the end.
 
 Programs stand in for systemd's and udev's, which the package's scripts call: each notes how it was
 called, so that it is known when the daemon would be started and stopped.
@@ -19,6 +19,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 
 from programs import run
 from report import Failure, claim
@@ -37,6 +38,8 @@ echo "${{0##*/}} $*" >>/{NOTES}
 # The first is the manager's. The second, refused, leaves the socket to the daemon's own group,
 # which is the one that it is to have.
 REFUSED = {"execve", "fchownat"}
+# What makes block devices of files.
+KERNEL = ("/dev/fuse", "/dev/loop-control")
 # What stays of a package that was purged: users, and what dpkg keeps of its own.
 STAYS = re.compile(
     r"^(etc/(passwd|group|shadow|gshadow|subuid|subgid)-?|etc/\.pwd\.lock|etc/ld\.so\.cache|"
@@ -73,6 +76,27 @@ class Manager:
                 return
 
 
+def trace(calls):
+    """The words that write down a program's system calls."""
+    return ("strace", "-f", "-qq", "-e", "signal=none", "-o", calls)
+
+
+def within(unit, calls):
+    """System calls, and kinds of sockets, must be those that a unit allows."""
+    text = calls.read_text(errors="replace")
+    begin = text.find('execve("/usr/bin/palisade"')
+    claim(begin >= 0, "it was not traced")
+    made = set(re.findall(r"^\d+ +(\w+)\(", text[begin:], re.MULTILINE))
+    refused = made - unit.allowed() - REFUSED
+    claim(len(made) > 30 and not refused, f"{len(made)} calls; not allowed: {sorted(refused)}")
+    kinds = set(re.findall(r"socket\((AF_\w+)", text[begin:]))
+    foreign = kinds - set(unit.words("RestrictAddressFamilies"))
+    claim(kinds and not foreign, f"sockets: {kinds}")
+    both = re.findall(r"^\d+ +(?:mmap|mprotect)\(.*WRITE\|PROT_EXEC.*$", text[begin:], re.M)
+    claim(not both, f"memory that is written and executed: {both[:3]}")
+    print(f"  {len(made)} calls")
+
+
 class Service:
     """The daemon, run as the unit says."""
 
@@ -93,17 +117,20 @@ class Service:
         words = [*unit.setpriv(), *unit.one("ExecStart").split()]
         self.process = tree.start([*before], words, environment, log, int(unit.one("UMask"), 8))
 
-    def pid(self):
-        """The daemon's process: the one that has its program, of those below the first."""
+    def pid(self, command="serve"):
+        """The daemon's process: the one that has its program and command, of those below the
+        first.
+        """
         found = []
         for entry in pathlib.Path("/proc").iterdir():
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError, IndexError):
                 int(entry.name)
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 root = os.readlink(entry / "root")
-                if words[0].endswith(b"/palisade") and pathlib.Path(root) == self.tree.path:
+                is_own = words[0].endswith(b"/palisade") and words[1] == command.encode()
+                if is_own and pathlib.Path(root) == self.tree.path:
                     found.append(int(entry.name))
-        claim(len(found) == 1, f"daemons: {found}")
+        claim(len(found) == 1, f"processes of {command}: {found}")
         return found[0]
 
     def reload(self):
@@ -136,8 +163,9 @@ class Service:
 class Life:
     """The life; see above."""
 
-    def __init__(self, unit, old, new, place, folder):
-        self.unit, self.old, self.new = unit, old, new
+    def __init__(self, units, packages, place, folder):
+        self.unit, self.devices_unit = units
+        self.old, self.new = packages
         self.place, self.folder = place, folder
         self.tree = None
         self.service = None
@@ -151,6 +179,7 @@ class Life:
             yield self.told
             yield self.works
             yield self.calls
+            yield self.devices
             yield self.upgraded
             yield self.removed
             yield self.again
@@ -210,8 +239,12 @@ class Life:
         self.started()
         user = self.tree.run("getent", "passwd", self.unit.one("User")).strip().split(":")
         claim(user[5:] == ["/var/lib/palisade", "/usr/sbin/nologin"], f"{user}")
-        wanted = self.tree.path / "etc/systemd/system/multi-user.target.wants/palisade.service"
-        claim(wanted.is_symlink(), "the unit is not enabled")
+        wanted = self.tree.path / "etc/systemd/system"
+        for link in (
+            "multi-user.target.wants/palisade.service",
+            "palisade.service.wants/palisade-services.service",
+        ):
+            claim((wanted / link).is_symlink(), f"not enabled: {link}")
         found = (self.tree.path / CONFIG).stat()
         claim((found.st_uid, found.st_mode & 0o777) == (0, 0o644), f"{CONFIG}: {found}")
 
@@ -253,8 +286,8 @@ class Life:
             with path.open("wb") as file:
                 file.truncate(DRIVE_BYTES)
             os.chown(path, user, -1)
-        trace = ("strace", "-f", "-qq", "-e", "signal=none", "-o", self.place / "calls.txt")
-        self.service = Service(self.unit, self.tree, self.place / "daemon.log", trace)
+        calls = trace(self.place / "calls.txt")
+        self.service = Service(self.unit, self.tree, self.place / "daemon.log", calls)
         _, missing = self.unit.capabilities("AmbientCapabilities")
         if missing:
             print(f"  this machine can't hand on {' '.join(missing)}")
@@ -291,18 +324,54 @@ class Life:
 
     def calls(self):
         """its system calls, and kinds of sockets, are those that the unit allows"""
-        text = (self.place / "calls.txt").read_text(errors="replace")
-        begin = text.find('execve("/usr/bin/palisade"')
-        claim(begin >= 0, "the daemon was not traced")
-        made = set(re.findall(r"^\d+ +(\w+)\(", text[begin:], re.MULTILINE))
-        refused = made - self.unit.allowed() - REFUSED
-        claim(len(made) > 30 and not refused, f"{len(made)} calls; not allowed: {sorted(refused)}")
-        kinds = set(re.findall(r"socket\((AF_\w+)", text[begin:]))
-        foreign = kinds - set(self.unit.words("RestrictAddressFamilies"))
-        claim(kinds and not foreign, f"sockets: {kinds}")
-        both = re.findall(r"^\d+ +(?:mmap|mprotect)\(.*WRITE\|PROT_EXEC.*$", text[begin:], re.M)
-        claim(not both, f"memory that is written and executed: {both[:3]}")
-        print(f"  {len(made)} calls")
+        within(self.unit, self.place / "calls.txt")
+
+    def devices(self):
+        """a volume is a block device, made by what the other unit allows, and is taken away"""
+        if not all(pathlib.Path(path).exists() for path in KERNEL):
+            print(f"  not tried: this machine lacks one of {' '.join(KERNEL)}")
+            return
+        self.service = Service(self.unit, self.tree, self.place / "daemon.log")
+        self.service.manager.wait("READY=1")
+        unit, calls = self.devices_unit, self.place / "services-calls.txt"
+        log = self.place / "services.log"
+        words = [*unit.setpriv(), *unit.one("ExecStart").split()]
+        path = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+        made = self.tree.start(trace(calls), words, path, log, int(unit.one("UMask"), 8))
+        try:
+            due = time.monotonic() + PATIENCE
+            while "ready" not in log.read_text():
+                claim(time.monotonic() < due and made.poll() is None, log.read_text())
+                time.sleep(0.1)
+            self.device()
+            os.kill(self.service.pid("services"), signal.SIGTERM)
+            made.wait(PATIENCE)
+        finally:
+            if made.poll() is None:
+                with contextlib.suppress(Failure, OSError):
+                    os.kill(self.service.pid("services"), signal.SIGKILL)
+                made.kill()
+                made.wait()
+        self.service.stop()
+        within(unit, calls)
+
+    def device(self):
+        """What is written to a device must be read from it; it goes with its export."""
+        # Links to devices are the machine's, which may have another daemon.
+        volume = f"tank/{self.place.name}"
+        self.palisade("volume", "create", volume, "--size", "8M")
+        export = self.palisade("export", "create", volume, "--local")
+        device = pathlib.Path(export["device"])
+        claim(pathlib.Path(export["link"]).resolve() == device, f"{export}")
+        image, read = self.place / "device-image", self.place / "device-read"
+        image.write_bytes(os.urandom(8 << 20))
+        options = ("bs=1M", "status=none")
+        run("dd", f"if={image}", f"of={device}", "oflag=direct", "conv=fsync", *options)
+        run("dd", f"if={device}", f"of={read}", "iflag=direct", *options)
+        claim(digest(read) == digest(image), "the device differs")
+        self.palisade("export", "delete", export["id"])
+        claim(not os.path.lexists(export["link"]), "the link stays")
+        self.palisade("volume", "delete", volume, "--yes")
 
     def upgraded(self):
         """an upgrade starts and stops nothing, and keeps the configuration"""
@@ -335,7 +404,9 @@ class Life:
         self.called()
         self.tree.run("dpkg", "--remove", "palisade")
         invoked = self.invoked()
-        claim(invoked == ["deb-systemd-invoke stop palisade.service"], f"invoked: {invoked}")
+        # The daemon first: who made its devices takes them away then.
+        units = ("palisade.service", "palisade-services.service")
+        claim(invoked == [f"deb-systemd-invoke stop {unit}" for unit in units], f"{invoked}")
         claim(not (self.tree.path / "usr/bin/palisade").exists(), "the program is there")
         for name in (CONFIG, "var/lib/palisade"):
             claim((self.tree.path / name).exists(), f"{name} is gone")
@@ -359,8 +430,11 @@ class Life:
         strange.touch()
         running = self.tree.path / "run/palisade"
         running.mkdir(exist_ok=True)
-        for name in ("palisade.sock", "foreign"):
+        for name in ("palisade.sock", "palisade.services", "foreign"):
             (running / name).touch()
+        folder = self.tree.path / "run/palisade-services"
+        folder.mkdir(exist_ok=True)
+        (folder / "1.made").touch()
         self.tree.run("dpkg", "--purge", "palisade")
         claim(self.digests() == drives and len(drives) == DRIVES, "drives were changed")
         left = {name for name in self.tree.names() - self.before if not STAYS.match(name)}
@@ -369,6 +443,7 @@ class Life:
         claim(own == ["drive.img"], f"in its state directory: {own}")
         left = [path.name for path in running.iterdir()]
         claim(left == ["foreign"], f"in its runtime directory: {left}")
+        claim(not folder.exists(), f"{folder} stays")
         listed = subprocess.run(
             ["chroot", self.tree.path, "dpkg", "-s", "palisade"], capture_output=True, check=False
         )

@@ -6,7 +6,12 @@ import subprocess
 # Where the kernel says what this process may hand on.
 STATUS = "/proc/self/status"
 # Capabilities by their numbers (linux/capability.h), of those that units here name.
-NUMBERS = {"CAP_SYS_ADMIN": 21, "CAP_SYS_RESOURCE": 24, "CAP_IPC_LOCK": 14}
+NUMBERS = {
+    "CAP_DAC_OVERRIDE": 1,
+    "CAP_IPC_LOCK": 14,
+    "CAP_SYS_ADMIN": 21,
+    "CAP_SYS_RESOURCE": 24,
+}
 
 
 class Unit:
@@ -41,20 +46,27 @@ class Unit:
         return has, [own for own in named if own not in has]
 
     def setpriv(self):
-        """The words that run a program as the unit's user, with its rights and no others."""
+        """The words that run a program as the unit's user, else as root, with its rights and no
+        others.
+        """
 
         def listed(name):
             return "-all" + "".join(
                 f",+{own.removeprefix('CAP_').lower()}" for own in self.capabilities(name)[0]
             )
 
-        groups = [self.one("Group"), *self.words("SupplementaryGroups")]
+        user = []
+        if "User" in self.settings:
+            groups = [self.one("Group"), *self.words("SupplementaryGroups")]
+            user = [
+                f"--reuid={self.one('User')}",
+                f"--regid={self.one('Group')}",
+                f"--groups={','.join(groups)}",
+            ]
         ambient = listed("AmbientCapabilities")
         return [
             "setpriv",
-            f"--reuid={self.one('User')}",
-            f"--regid={self.one('Group')}",
-            f"--groups={','.join(groups)}",
+            *user,
             f"--inh-caps={ambient}",
             f"--ambient-caps={ambient}",
             f"--bounding-set={listed('CapabilityBoundingSet')}",

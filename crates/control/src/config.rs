@@ -1,7 +1,7 @@
 //! The daemon's configuration: a TOML file with `socket`, `cores`, `drives`, `drive_deadline_ms`,
 //! `drive_wait_ms`, `parity`, `parity_check`, `confirm`, `counters`, `state`, `https`,
-//! `certificate`, `key`, `metrics`, `sysfs`, `services`, and the tables `access`, `health`, `enclosure`,
-//! `shelf` and `fabrics`.
+//! `certificate`, `key`, `metrics`, `sysfs`, `services`,
+//! and the tables `access`, `health`, `enclosure`, `shelf` and `fabrics`.
 //!
 //! Everything else (names, levels, volumes, exports) lives on the drives (D8). A key that is not
 //! known is an error, so that a typing mistake is not a silent default.

@@ -420,7 +420,7 @@ impl Exports {
 
     /// As [`Exports::remove`], of an export that may come back: hosts that ask for it go on asking.
     pub async fn suspend(&mut self, export: &str) {
-        if self.standing.services.forget(export) {
+        if self.standing.services.suspend(export) {
             return;
         }
         self.data.target().suspend(export);
@@ -429,6 +429,9 @@ impl Exports {
 
     /// The same of an array that runs; `why` it is not served.
     pub async fn suspend_as(&mut self, export: &str, why: &str) {
+        if self.standing.services.suspend(export) {
+            return;
+        }
         self.suspend(export).await;
         self.standing.how().problems.insert(export.to_owned(), why.to_owned());
     }

@@ -15,6 +15,7 @@ use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
 use redfish::messages as say;
 use redfish::view::{self, Error};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 use units::Uuid;
 
@@ -97,10 +98,11 @@ impl Manager {
         };
         let recorded = recorded(&running, &self.not_running(&running));
         let address = wanted(request, array, &recorded, &exports)?;
+        let volume = volume_uuid(array, &request.volume)?;
         if services::is_local(&address) {
             self.standing.services().check()?;
+            is_free(&address, volume, &recorded)?;
         }
-        let volume = volume_uuid(array, &request.volume)?;
         let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
             let id = convert::export_id(&array.name, existing.id);
@@ -112,6 +114,7 @@ impl Manager {
             self.serve(&mut exports, array, existing).await?;
             if services::is_local(&address) {
                 drop(exports);
+                self.standing.services().renew(&id);
                 self.standing.services().served(&id).await?;
             }
             return Ok(self.described(array, existing));
@@ -161,6 +164,7 @@ impl Manager {
         let services = self.standing.services();
         let Err(why) = services.served(&id).await else { return Ok(()) };
         let number = status.id;
+        let _exports = self.exports.lock().await;
         self.ask_of(array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         services.forget(&id);
         Err(why)
@@ -179,6 +183,9 @@ impl Manager {
                 own.iter().for_each(|id| self.standing.services().stay(id));
             }
             in_use(id, outcome?)?;
+        }
+        for id in &own {
+            self.standing.services().forget(id);
         }
         Ok(())
     }
@@ -303,7 +310,12 @@ impl Manager {
         self.tell_absent().await;
         let exports = self.exports.lock().await;
         for status in &array.exports {
-            exports.forget(&convert::export_id(&array.name, status.id));
+            let id = convert::export_id(&array.name, status.id);
+            exports.forget(&id);
+            // Of one that starts again by itself nothing is found meanwhile: it is known here.
+            if !self.returns.is_waiting(array.uuid) {
+                self.standing.services().forget(&id);
+            }
         }
     }
 
@@ -314,6 +326,7 @@ impl Manager {
         // Who can't say what runs is stopping.
         let Ok(running) = self.running().await else { return };
         let found = self.not_running(&running);
+        self.standing.services().set_absent(found.values());
         let all = found.values().flat_map(|record| &record.exports).map(|e| &e.address);
         let exports = self.exports.lock().await;
         let waits = |id: u32, array: &ArrayStatus| {
@@ -422,6 +435,23 @@ fn is_alike(one: &ExportAddress, other: &ExportAddress) -> bool {
 fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
     let is_nvme = |address| matches!(address, &ExportAddress::NvmeTcp(_));
     one == other || is_nvme(one) && is_nvme(other)
+}
+
+/// Whether no other volume is to be at the path of a file.
+fn is_free(
+    address: &ExportAddress,
+    volume: Uuid,
+    recorded: &[(ExportAddress, Uuid)],
+) -> Result<(), Error> {
+    let ExportAddress::File(path) = address else { return Ok(()) };
+    let is_same = |other: &ExportAddress| match other {
+        ExportAddress::File(other) => Path::new(other) == Path::new(path),
+        _ => false,
+    };
+    match recorded.iter().any(|(other, of)| *of != volume && is_same(other)) {
+        true => Err(Error::new(&say::FILE_TAKEN, &[path])),
+        false => Ok(()),
+    }
 }
 
 /// Whether an export has gone.

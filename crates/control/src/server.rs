@@ -184,6 +184,7 @@ async fn run(
     retrying.abort();
     sessions.abort();
     turned_away.abort();
+    manager.standing.services().end();
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);

@@ -1,15 +1,15 @@
-//! `palisade services` as the daemon has it: which volumes it makes devices and files of this machine,
-//! and how they are.
+//! `palisade services` as the daemon has it: which volumes it makes devices and files of this
+//! machine, and how they are.
 //!
 //! It connects to a socket beside the daemon's own, and says nothing that is not asked: the daemon
 //! sends all that is wanted, and anew whenever that changes. Descriptors come back with which the
 //! cores serve a file ([`crate::files`]), and how each export is.
 //!
-//! | state of an export | meaning                                      | left by                     |
-//! |--------------------|----------------------------------------------|-----------------------------|
-//! | wanted             | nothing serves it                            | descriptors come            |
-//! | attached           | cores have descriptors of its file           | it is not mounted any more  |
-//! | leaving            | it was asked to go, unless somebody uses it  | gone, or busy: it stays     |
+//! | state of an export | meaning                               | left by                   |
+//! |--------------------|---------------------------------------|---------------------------|
+//! | wanted             | nothing serves it                     | descriptors come          |
+//! | attached           | cores have descriptors of its file    | it is not mounted any more |
+//! | leaving            | it is to go, unless somebody uses it  | gone, or busy             |
 //!
 //! Invariants
 //! - An export's revision grows with each change of what is wanted of it; what is said of an older
@@ -23,9 +23,10 @@ use crate::data::Data;
 use crate::files::File;
 use crate::lock::lock;
 use engine::manage::command::{ArrayStatus, ExportStatus};
-use format::ExportAddress;
+use format::{ArrayRecord, ExportAddress, ExportRecord};
 use fuse::Look;
 use redfish::messages as say;
+use redfish::service::uri;
 use redfish::view::{self, Error};
 use services::wire::{FileLook, Frame, Kind, Order, Receiver, Standing, State, Wanted, Word};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -44,6 +45,10 @@ use units::{CoreId, Uuid};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long who resizes a volume waits for its device to have the size.
 const RESIZED: Duration = Duration::from_secs(10);
+/// How long `palisade services` may take to come: after the daemon's start, or another end of it.
+const COMES: Duration = Duration::from_secs(10);
+/// How old what was said of an export may be.
+const STALE: u64 = 4 * services::CHECK.as_secs();
 /// How long accepting rests after an error.
 const REST: Duration = Duration::from_millis(100);
 
@@ -60,8 +65,12 @@ struct Own {
 struct Inner {
     /// By export: `ARRAY:NUMBER`.
     exports: BTreeMap<String, Own>,
+    /// Of arrays that don't run.
+    absent: Vec<Wanted>,
     /// The last that was given to a change.
     revision: u64,
+    /// Since when `palisade services` is waited for, unless it is there.
+    since: Option<Instant>,
 }
 
 impl Inner {
@@ -107,11 +116,29 @@ pub struct Services {
     changed: watch::Sender<()>,
     /// Something was said of an export.
     told: watch::Sender<()>,
+    /// The daemon ends.
+    ending: watch::Sender<bool>,
 }
 
 /// Whether the server itself uses an export.
 pub fn is_local(address: &ExportAddress) -> bool {
     matches!(address, ExportAddress::Device | ExportAddress::File(_))
+}
+
+/// An export that nothing is known of yet.
+fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -> Wanted {
+    let (array, volume) = name;
+    let (attached, leaving, suspended) = (false, false, false);
+    let (revision, bytes) = (0, 0);
+    Wanted { id, revision, array, volume, kind, bytes, block_bytes, attached, leaving, suspended }
+}
+
+fn kind_of(address: &ExportAddress) -> Option<Kind> {
+    match address {
+        ExportAddress::Device => Some(Kind::Device),
+        ExportAddress::File(path) => Some(Kind::File(path.clone())),
+        _ => None,
+    }
 }
 
 fn absent() -> Error {
@@ -122,13 +149,20 @@ impl Default for Services {
     fn default() -> Self {
         let inner = Mutex::default();
         let (changed, told) = (watch::Sender::new(()), watch::Sender::new(()));
-        Self { inner, is_there: watch::Sender::new(false), changed, told }
+        let (is_there, ending) = (watch::Sender::new(false), watch::Sender::new(false));
+        Self { inner, is_there, changed, told, ending }
     }
 }
 
 impl Services {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         lock(&self.inner)
+    }
+
+    /// The daemon ends: nothing is said any more. What is there stays, and whoever uses it has
+    /// errors until the daemon is there again.
+    pub fn end(&self) {
+        self.ending.send_replace(true);
     }
 
     /// Whether there is who makes devices and files.
@@ -141,30 +175,21 @@ impl Services {
 
     /// An export of an array that runs is to be there.
     pub fn want(&self, array: &ArrayStatus, status: &ExportStatus, target: Target) {
-        let kind = match &status.address {
-            ExportAddress::Device => Kind::Device,
-            ExportAddress::File(path) => Kind::File(path.clone()),
-            _ => return,
-        };
+        let Some(kind) = kind_of(&status.address) else { return };
         let bytes = array.volumes.iter().find(|volume| volume.uuid == status.volume);
         let bytes = bytes.map_or(0, |volume| volume.bytes);
         let mut inner = self.inner();
         let export = target.export.clone();
-        let is_known = |own: &Own| own.target.array == target.array && own.wanted.kind == kind;
+        let is_known = |own: &Own| {
+            let of = |target: &Target| (target.array, target.volume);
+            of(&own.target) == of(&target) && own.wanted.kind == kind && !own.wanted.suspended
+        };
         let known = inner.exports.get(&export).filter(|own| is_known(own));
         let had = known.map(|own| own.wanted.bytes);
         if had.is_none() {
-            let wanted = Wanted {
-                id: redfish::service::uri::connection_id(&array.uuid.to_string(), status.id),
-                revision: 0,
-                array: array.name.clone(),
-                volume: status.volume_name.clone(),
-                kind,
-                bytes,
-                block_bytes: array.block_bytes,
-                attached: false,
-                leaving: false,
-            };
+            let id = uri::connection_id(&array.uuid.to_string(), status.id);
+            let name = (array.name.clone(), status.volume_name.clone());
+            let wanted = Wanted { bytes, ..wanted_of(id, name, kind, array.block_bytes) };
             let own = Own { target, wanted, mount: (0, Weak::new()), standing: None };
             inner.exports.insert(export.clone(), own);
             inner.change(&export, |_| ());
@@ -182,6 +207,47 @@ impl Services {
             self.changed.send_replace(());
         }
         was
+    }
+
+    /// An export stays, and can't be used: its array does not run. Whether it is one of these.
+    pub fn suspend(&self, export: &str) -> bool {
+        let change = |own: &mut Own| (own.wanted.suspended, own.wanted.attached) = (true, false);
+        let was = self.inner().change(export, change).is_some();
+        if was {
+            self.changed.send_replace(());
+        }
+        was
+    }
+
+    /// These arrays were found, and don't run: what is there of their exports stays.
+    pub fn set_absent<'a>(&self, arrays: impl Iterator<Item = &'a ArrayRecord>) {
+        let own = |array: &ArrayRecord, export: &ExportRecord| {
+            let volume = array.volumes.iter().find(|volume| volume.uuid == export.volume)?;
+            let id = uri::connection_id(&array.array.to_string(), export.id);
+            let name = (array.name.clone(), volume.name.clone());
+            let wanted = wanted_of(id, name, kind_of(&export.address)?, array.block_bytes);
+            Some(Wanted { suspended: true, ..wanted })
+        };
+        let all = arrays.flat_map(|array| array.exports.iter().map(move |e| (array, e)));
+        let all: Vec<Wanted> = all.filter_map(|(array, export)| own(array, export)).collect();
+        let mut inner = self.inner();
+        let same = |(one, other): (&Wanted, &Wanted)| {
+            *one == Wanted { revision: one.revision, ..other.clone() }
+        };
+        if inner.absent.len() == all.len() && inner.absent.iter().zip(&all).all(same) {
+            return;
+        }
+        inner.revision += 1;
+        let revision = inner.revision;
+        inner.absent = all.into_iter().map(|own| Wanted { revision, ..own }).collect();
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// Somebody asks again for an export that is wanted: it is to be tried at once.
+    pub fn renew(&self, export: &str) {
+        self.inner().change(export, |_| ());
+        self.changed.send_replace(());
     }
 
     /// Waits until an export that is wanted can be used.
@@ -301,10 +367,8 @@ impl Services {
 
     /// Whether an export is one of these, and can be used.
     pub fn serves(&self, export: &str) -> bool {
-        *self.is_there.borrow()
-            && self.inner().exports.get(export).is_some_and(|own| {
-                own.standing.as_ref().is_some_and(|said| said.state == State::Ok)
-            })
+        let ok = view::ServiceState::Ok;
+        self.shown(export).is_some_and(|(_, _, health)| health.state == ok)
     }
 
     /// How an export is, if it is one of these.
@@ -321,7 +385,8 @@ impl Services {
             checked: said.map(|said| said.checked),
             problem: None,
         };
-        if !is_there {
+        let waits = inner.since.map_or(Duration::ZERO, |since| since.elapsed());
+        if !is_there && waits >= COMES {
             health.state = view::ServiceState::Failed;
             health.problem = Some(absent().error);
         }
@@ -332,10 +397,20 @@ impl Services {
                 State::Failed | State::Gone => view::ServiceState::Failed,
             };
             health.problem = said.problem.clone().filter(|_| said.state == State::Failed);
+            let since = services::now().saturating_sub(said.checked);
+            if since > STALE {
+                health.state = view::ServiceState::Failed;
+                let why = format!("`palisade services` has said nothing of it for {since} s");
+                health.problem = Some(why);
+            }
+        }
+        if own.wanted.suspended {
+            health.state = view::ServiceState::Failed;
+            health.problem = Some("its array does not run".to_owned());
         }
         let Wanted { kind, array, volume, .. } = &own.wanted;
-        let link = services::link(array, volume).display().to_string();
-        let link = (*kind == Kind::Device).then_some(link);
+        let link = services::link(array, volume).filter(|_| *kind == Kind::Device);
+        let link = link.map(|link| link.display().to_string());
         Some((said.and_then(|said| said.device.clone()), link, health))
     }
 
@@ -357,7 +432,7 @@ impl Services {
         id: &str,
         look: FileLook,
         descriptors: Vec<OwnedFd>,
-    ) -> Result<u64, String> {
+    ) -> Result<Wanted, String> {
         if descriptors.len() != usize::from(data.cores()) {
             return Err(format!("{} descriptors for {} cores", descriptors.len(), data.cores()));
         }
@@ -366,17 +441,21 @@ impl Services {
         let export = found.map(|(export, _)| export.clone());
         let export = export.ok_or("it is not wanted any more")?;
         let mut served = None;
+        if inner.exports.get(&export).is_some_and(|own| own.wanted.suspended) {
+            return Err("its array does not run".to_owned());
+        }
         // No mount of the export had this number, nor one of an earlier run of its array.
         let number = inner.revision + 1;
-        let revision = inner.change(&export, |own| {
+        inner.change(&export, |own| {
             let of = Arc::downgrade(self);
             let mount = Arc::new(Mount { of, export: export.clone(), number });
             own.mount = (number, Arc::downgrade(&mount));
             own.wanted.attached = true;
             served = Some((own.target.clone(), mount));
         });
+        let now = inner.exports.get(&export).map(|own| own.wanted.clone());
         drop(inner);
-        let (Some(revision), Some((target, mount))) = (revision, served) else {
+        let (Some(now), Some((target, mount))) = (now, served) else {
             return Err("it is not wanted any more".to_owned());
         };
         let FileLook { uid, gid, mode, seconds } = look;
@@ -386,7 +465,7 @@ impl Services {
             data.serve_file(core, fd, file);
         }
         self.changed.send_replace(());
-        Ok(revision)
+        Ok(now)
     }
 
     /// What is said of exports; whether any is otherwise than it was.
@@ -408,8 +487,10 @@ impl Services {
 
     fn wanted(&self, cores: u16) -> Order {
         let inner = self.inner();
-        let exports = inner.exports.values().map(|own| own.wanted.clone()).collect();
-        Order::Wanted { cores, exports }
+        let mut all: BTreeMap<&str, &Wanted> =
+            inner.absent.iter().map(|wanted| (wanted.id.as_str(), wanted)).collect();
+        all.extend(inner.exports.values().map(|own| (own.wanted.id.as_str(), &own.wanted)));
+        Order::Wanted { cores, exports: all.into_values().cloned().collect() }
     }
 
     /// Serves `palisade services`, one at a time, until it is aborted. Only root is it, or the
@@ -420,7 +501,9 @@ impl Services {
         listener: UnixListener,
         noted: impl Fn() + Send + Sync,
     ) {
-        loop {
+        let mut ending = self.ending.subscribe();
+        self.inner().since = Some(Instant::now());
+        while !*ending.borrow_and_update() {
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(REST).await;
                 continue;
@@ -435,12 +518,16 @@ impl Services {
             let (me, talked) = (self.clone(), data.clone());
             let talking = me.talk(&talked, &stream, &noted);
             tokio::select! {
+                // Who comes when this one has just gone is no other.
+                biased;
+                _ = ending.changed() => {}
                 _ = talking => {}
                 () = refuse_others(&listener) => {}
             }
-            for own in self.inner().exports.values_mut() {
-                own.standing = None;
-            }
+            let mut inner = self.inner();
+            inner.since = Some(Instant::now());
+            inner.exports.values_mut().for_each(|own| own.standing = None);
+            drop(inner);
             self.is_there.send_replace(false);
             noted();
         }
@@ -461,11 +548,7 @@ impl Services {
                 word = receive(stream, &mut receiver) => match word? {
                     (Word::Attach { id, look }, own) => {
                         let outcome = self.attach(data, &id, look, own);
-                        let (revision, problem) = match outcome {
-                            Ok(revision) => (revision, None),
-                            Err(why) => (0, Some(why)),
-                        };
-                        send(stream, &Order::Attached { id, revision, problem }).await?;
+                        send(stream, &Order::Attached { id, outcome }).await?;
                     }
                     (Word::Are(all), _) => {
                         if self.tell(all) {

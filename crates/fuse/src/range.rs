@@ -18,11 +18,9 @@ pub enum Change {
         /// Durable before the answer.
         fua: bool,
     },
-    /// Zeros.
-    Zero {
-        /// They need not keep their place.
-        discard: bool,
-    },
+    /// Zeros. Whole bands of them take no place; a hole that is punched is no more than that, as
+    /// what a volume is only told not to be needed need not read as zeros.
+    Zero,
 }
 
 impl Change {
@@ -33,7 +31,7 @@ impl Change {
                 let from = from as usize;
                 into.copy_from_slice(&data[from..from + into.len()]);
             }
-            Self::Zero { .. } => into.fill(0),
+            Self::Zero => into.fill(0),
         }
     }
 
@@ -55,7 +53,7 @@ pub async fn change<V: Blocks>(
     if first == offset && last == end {
         return match change {
             Change::Write { data, fua } => volume.write(offset, data, fua).await,
-            Change::Zero { .. } => zero(volume, (offset, end), &change).await,
+            Change::Zero => zero(volume, (offset, end)).await,
         };
     }
     if first > last {
@@ -67,22 +65,14 @@ pub async fn change<V: Blocks>(
     }
     match &change {
         Change::Write { .. } => pieces(volume, offset, (first, last), &change).await?,
-        Change::Zero { .. } => zero(volume, (first, last), &change).await?,
+        Change::Zero => zero(volume, (first, last)).await?,
     }
     if last < end { part(volume, offset, (last, end), &change).await } else { Ok(()) }
 }
 
 /// Whole blocks of zeros.
-async fn zero<V: Blocks>(
-    volume: &V,
-    (from, to): (u64, u64),
-    change: &Change,
-) -> Result<(), BlockError> {
-    match change {
-        _ if from == to => Ok(()),
-        Change::Zero { discard: true } => volume.discard(from, to - from).await,
-        _ => volume.write_zeroes(from, to - from, false).await,
-    }
+async fn zero<V: Blocks>(volume: &V, (from, to): (u64, u64)) -> Result<(), BlockError> {
+    if from == to { Ok(()) } else { volume.write_zeroes(from, to - from, false).await }
 }
 
 /// Whole blocks, of which the data do not lie as drives want it.

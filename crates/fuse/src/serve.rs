@@ -119,7 +119,6 @@ enum Work {
     Zero {
         offset: u64,
         bytes: u64,
-        discard: bool,
     },
     Flush,
 }
@@ -194,10 +193,10 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
             Ask::Zero { offset, bytes, keeps_size: false, .. } if !self.has(offset, bytes) => {
                 self.end(&Answer::refused(unique, Errno::NoSpace));
             }
-            Ask::Zero { offset, bytes, discard, .. } => match self.room(offset, bytes) {
+            Ask::Zero { offset, bytes, .. } => match self.room(offset, bytes) {
                 0 => self.end(&Answer::done(unique)),
                 bytes => {
-                    let work = Work::Zero { offset, bytes, discard };
+                    let work = Work::Zero { offset, bytes };
                     let passage = Some(passage.clone());
                     self.seats.assign(Job { unique, work, lease: None, passage });
                 }
@@ -346,8 +345,8 @@ impl<E: Env, D: Device, V: Blocks> Session<E, D, V> {
                 let outcome = range::change(volume, offset, bytes as u64, change).await;
                 outcome.map(|()| Answer::written(unique, bytes as u32))
             }
-            Work::Zero { offset, bytes, discard } => {
-                let outcome = range::change(volume, offset, bytes, Change::Zero { discard }).await;
+            Work::Zero { offset, bytes } => {
+                let outcome = range::change(volume, offset, bytes, Change::Zero).await;
                 outcome.map(|()| Answer::done(unique))
             }
             Work::Flush => volume.flush().await.map(|()| Answer::done(unique)),

@@ -181,8 +181,6 @@ pub enum Ask {
         offset: u64,
         /// So many bytes.
         bytes: u64,
-        /// It need not keep its place.
-        discard: bool,
         /// What lies behind the end is left out; else it can't be there.
         keeps_size: bool,
     },
@@ -319,11 +317,9 @@ fn init(raw: &Raw<'_>) -> Ask {
 fn allocate(raw: &Raw<'_>) -> Ask {
     let (offset, bytes) = (raw.u64(8), raw.u64(16));
     match raw.u32(24) {
-        mode if mode == PUNCH_HOLE | KEEP_SIZE => {
-            Ask::Zero { offset, bytes, discard: true, keeps_size: true }
-        }
+        mode if mode == PUNCH_HOLE | KEEP_SIZE => Ask::Zero { offset, bytes, keeps_size: true },
         mode if mode & !KEEP_SIZE == ZERO_RANGE => {
-            Ask::Zero { offset, bytes, discard: false, keeps_size: mode & KEEP_SIZE != 0 }
+            Ask::Zero { offset, bytes, keeps_size: mode & KEEP_SIZE != 0 }
         }
         mode if mode & !KEEP_SIZE == 0 => Ask::Allocate { offset, bytes },
         _ => Ask::Refused(Errno::Unsupported),

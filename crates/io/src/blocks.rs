@@ -70,7 +70,7 @@ pub trait Blocks: Clone + 'static {
         bytes: u64,
         fua: bool,
     ) -> impl Future<Output = Result<(), BlockError>>;
-    /// Gives the range up; it reads as zeros afterwards.
+    /// Gives the range up: whole bands of it read as zeros afterwards, and the rest as before.
     fn discard(&self, offset: u64, bytes: u64) -> impl Future<Output = Result<(), BlockError>>;
     /// Once this is done, a change of a block that begins behind another one is carried out behind
     /// it, whichever cores they come to. Until then what overlaps in time has no order: enough for

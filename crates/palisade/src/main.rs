@@ -6,9 +6,9 @@
 //! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
 //! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
 //! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
-//! [`services`] makes devices and files of volumes. [`explain`] tells what messages mean, [`doctor`]
-//! what is wrong with a machine. [`shelf`], `demo` and `bench` are programs of their own behind the
-//! same name.
+//! [`services`] makes devices and files of volumes. [`explain`] tells what messages mean,
+//! [`doctor`] what is wrong with a machine. [`shelf`], `demo` and `bench` are programs of their own
+//! behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 

@@ -7,16 +7,16 @@
 //! one of the other, and says how that went; again every [`CHECK`], when it reads a block as a
 //! client.
 //!
-//! | what is wanted          | what is there               | what is done                          |
-//! |-------------------------|-----------------------------|---------------------------------------|
-//! | an export, attached     | its mount                   | its device, size and link are set     |
-//! | an export, attached     | no mount: somebody ended it | it is mounted, and handed over        |
-//! | an export, not attached | nothing                     | the same                              |
-//! | an export, not attached | a mount, which is dead      | that is ended, and mounted anew       |
-//! | an export that leaves   | what nobody uses            | it is ended: *gone*                   |
-//! | an export that leaves   | what somebody uses          | it stays: *busy*                      |
-//! | not the export          | a mount                     | it is ended, whoever uses it          |
-//! | all, as it is not there | whatever                    | nothing                               |
+//! | what is wanted          | what is there               | what is done                      |
+//! |-------------------------|-----------------------------|-----------------------------------|
+//! | an export, attached     | its mount                   | its device, size and link are set |
+//! | an export, attached     | no mount: somebody ended it | it is mounted, and handed over    |
+//! | an export, not attached | nothing                     | the same                          |
+//! | an export, not attached | a mount, which is dead      | that is ended, and mounted anew   |
+//! | an export that leaves   | what nobody uses            | it is ended: *gone*               |
+//! | an export that leaves   | what somebody uses          | it stays: *busy*                  |
+//! | not the export          | a mount                     | it is ended, whoever uses it      |
+//! | all, as it is not there | whatever                    | nothing                           |
 //!
 //! Invariants
 //! - Only what was made here is touched: a mount says by its source whose it is, a loop device by
@@ -33,6 +33,7 @@ mod mounts;
 mod run;
 pub mod wire;
 
+pub use health::now;
 pub use loops::{LINKS, link};
 pub use run::run;
 

@@ -2,55 +2,71 @@
 //!
 //! A file of ours is a FUSE file system of one file, mounted over a file (fuse(4)). Its source says
 //! whose it is: `palisade:ID@FOLDER`, the export's id and the folder of the process that made it.
+//! Others can mount what says so, too: but of those that only root can mount, `user_id` is 0.
 
+use crate::wire::FileLook;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// What the source of a mount of ours begins with.
 const SOURCE: &str = "palisade:";
 /// What the kernel calls such a file system.
 const KIND: &str = "fuse.palisade";
 const DEVICE: &str = "/dev/fuse";
+/// Where no volume is mounted: the system trusts what is there.
+const SYSTEM: &[&str] = &[
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr",
+];
+/// But for this, which is nobody's.
+const SHARED_MEMORY: &str = "/dev/shm";
 
-/// A mount of ours.
+/// Held from when it is known that nothing is at a path until it is mounted.
+static MOUNTING: Mutex<()> = Mutex::new(());
+
+/// A mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mounted {
-    /// The export's id.
-    pub id: String,
+    /// The export's id, if it is ours.
+    pub id: Option<String>,
     /// Over which file.
     pub path: PathBuf,
 }
 
-/// All mounts of the process that has this folder, as the kernel lists them.
+/// All mounts, as the kernel lists them: of those over one path the last is on top.
 ///
 /// # Errors
 /// They can't be read.
 pub fn all(folder: &Path) -> io::Result<Vec<Mounted>> {
-    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(text.lines().filter_map(|line| parse(line, folder)).collect())
+    let text = std::fs::read("/proc/self/mountinfo")?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(|line| parse(line, folder)).collect())
 }
 
-/// A line of `/proc/PID/mountinfo` (proc(5)), if it is a mount of ours.
-fn parse(line: &str, folder: &Path) -> Option<Mounted> {
-    let (place, what) = line.split_once(" - ")?;
-    let mut what = what.split(' ');
-    let (kind, source) = (what.next()?, what.next()?);
-    let source = unescaped(source);
-    let (id, own) = source.strip_prefix(SOURCE)?.split_once('@')?;
-    let (id, path) = (id.to_owned(), unescaped(place.split(' ').nth(4)?).into());
-    (kind == KIND && Path::new(own) == folder).then_some(Mounted { id, path })
+/// A line of `/proc/PID/mountinfo` (proc(5)); a mount is ours if it is of the process that has
+/// this folder.
+fn parse(line: &[u8], folder: &Path) -> Option<Mounted> {
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let path = PathBuf::from(std::ffi::OsString::from_vec(unescaped(fields.get(4)?)));
+    let dash = fields.iter().position(|field| *field == b"-")?;
+    let [kind, source, options] = fields.get(dash + 1..dash + 4)? else { return None };
+    let is_roots = options.split(|byte| *byte == b',').any(|option| option == b"user_id=0");
+    let id = String::from_utf8(unescaped(source)).ok().and_then(|source| {
+        let (id, own) = source.strip_prefix(SOURCE)?.split_once('@')?;
+        (*kind == KIND.as_bytes() && is_roots && Path::new(own) == folder).then(|| id.to_owned())
+    });
+    Some(Mounted { id, path })
 }
 
 /// Space, tab, newline and backslash are three octal digits there.
-fn unescaped(text: &str) -> String {
-    let bytes = text.as_bytes();
+fn unescaped(bytes: &[u8]) -> Vec<u8> {
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
         let digits = bytes.get(at + 1..at + 4).and_then(|own| core::str::from_utf8(own).ok());
@@ -66,21 +82,43 @@ fn unescaped(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&plain).into_owned()
+    plain
+}
+
+/// Whether the mount on top of a path is that of an export.
+///
+/// # Errors
+/// Mounts can't be read.
+pub fn is_on_top(path: &Path, id: &str, folder: &Path) -> io::Result<bool> {
+    let top = all(folder)?.into_iter().rfind(|mounted| mounted.path == path);
+    Ok(top.is_some_and(|mounted| mounted.id.as_deref() == Some(id)))
+}
+
+/// A path with links resolved, but for what it names itself, which need not be there.
+///
+/// # Errors
+/// Its folder is not there, or no volume is mounted there.
+pub fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ErrorKind::InvalidInput.into());
+    };
+    let own = folder.canonicalize()?.join(name);
+    let is_systems = SYSTEM.iter().any(|folder| own.starts_with(folder));
+    if is_systems && !own.starts_with(SHARED_MEMORY) {
+        return Err(io::Error::other("it is in a directory of the system"));
+    }
+    Ok(own)
 }
 
 /// A file that something can be mounted over.
-pub struct Target {
+struct Target {
     file: File,
     /// It was made for that.
-    pub is_new: bool,
+    is_new: bool,
 }
 
 /// Takes the empty file at a path, or makes one; what a link leads to is none.
-///
-/// # Errors
-/// There is something else, or nothing can be made there.
-pub fn target(path: &Path) -> io::Result<Target> {
+fn target(path: &Path) -> io::Result<Target> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let new = flags | OFlags::CREATE | OFlags::EXCL;
     let (file, is_new) = match rustix::fs::open(path, new, Mode::RUSR | Mode::WUSR) {
@@ -98,12 +136,9 @@ pub fn target(path: &Path) -> io::Result<Target> {
 
 impl Target {
     /// Whose file it is, and who may use it.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn look(&self) -> io::Result<crate::wire::FileLook> {
+    fn look(&self) -> io::Result<FileLook> {
         let about = self.file.metadata()?;
-        Ok(crate::wire::FileLook {
+        Ok(FileLook {
             uid: about.uid(),
             gid: about.gid(),
             mode: about.mode() & 0o777,
@@ -111,34 +146,65 @@ impl Target {
         })
     }
 
-    /// Mounts the file of an export over it, which `(ID, FOLDER)` says; answers with the `count`
-    /// descriptors by which it is asked.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn mount(&self, (id, folder): (&str, &Path), count: u16) -> io::Result<Vec<OwnedFd>> {
+    fn mount(&self, (id, folder): (&str, &Path), count: u16) -> io::Result<Vec<OwnedFd>> {
         let open = || -> io::Result<OwnedFd> {
             let flags = OFlags::RDWR | OFlags::CLOEXEC;
             let error = |errno| io::Error::other(format!("{DEVICE}: {}", io::Error::from(errno)));
             rustix::fs::open(DEVICE, flags, Mode::empty()).map_err(error)
         };
-        let first = open()?;
+        let (first, others) = (open()?, (1..count).map(|_| open()));
+        let others = others.collect::<io::Result<Vec<_>>>()?;
         let data = format!(
             "fd={},rootmode=100600,user_id=0,group_id=0,allow_other,default_permissions,\
              max_read=1048576",
             first.as_raw_fd()
         );
-        let (data, source) = (CString::new(data)?, format!("{SOURCE}{id}@{}", folder.display()));
+        let data = CString::new(data)?;
+        let source = [format!("{SOURCE}{id}@").as_bytes(), folder.as_os_str().as_bytes()].concat();
         let at = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount(source, at, KIND, flags, Some(&*data))?;
-        let mut all = Vec::with_capacity(count.into());
-        for _ in 1..count {
-            all.push(runtime::another(first.as_fd(), open()?)?);
-        }
+        mount(CString::new(source)?, at, KIND, flags, Some(&*data))?;
+        let others = others.into_iter().map(|fresh| runtime::another(first.as_fd(), fresh));
+        let mut all = others.collect::<io::Result<Vec<_>>>()?;
         all.push(first);
         Ok(all)
     }
+}
+
+/// What was mounted.
+pub struct Fresh {
+    /// What the file looks like.
+    pub look: FileLook,
+    /// By which it is asked.
+    pub descriptors: Vec<OwnedFd>,
+    /// The file below was made for it.
+    pub is_new: bool,
+}
+
+/// Mounts the file of an export, which `(ID, FOLDER)` says, over what is at a path, or is made
+/// there; it is asked by `count` descriptors.
+///
+/// # Errors
+/// There is something else, or what the kernel says: nothing is mounted, and nothing made.
+pub fn make(path: &Path, of: (&str, &Path), count: u16) -> io::Result<Fresh> {
+    let _own = MOUNTING.lock().unwrap_or_else(|error| error.into_inner());
+    let target = target(path)?;
+    let outcome = target.look().and_then(|look| {
+        let descriptors = target.mount(of, count)?;
+        match is_on_top(path, of.0, of.1)? {
+            true => Ok(Fresh { look, descriptors, is_new: target.is_new }),
+            false => Err(io::Error::other("something else was mounted there meanwhile")),
+        }
+    });
+    if outcome.is_err() {
+        if is_on_top(path, of.0, of.1).unwrap_or(false) {
+            let _ = detach(path);
+        }
+        if target.is_new {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    outcome
 }
 
 /// Unmounts what is at a path, if nobody uses it.
@@ -163,22 +229,26 @@ mod tests {
 
     #[test]
     fn mounts_of_ours_are_found_among_others() {
-        let line = |at: &str, kind: &str, source: &str| {
-            format!("36 35 98:0 / {at} rw,noatime shared:1 - {kind} {source} rw,user_id=0")
+        let line = |at: &str, kind: &str, source: &str, user: u32| {
+            format!("36 35 98:0 / {at} rw,noatime shared:1 - {kind} {source} rw,user_id={user}")
         };
-        let parse = |line: &str| parse(line, Path::new("/run/a b"));
-        let own = parse(&line(r"/srv/a\040b\134c", KIND, r"palisade:u-7@/run/a\040b"));
-        let own = own.expect("ours");
-        assert_eq!(own, Mounted { id: "u-7".into(), path: r"/srv/a b\c".into() });
+        let parse = |line: &[u8]| parse(line, Path::new("/run/a b"));
         let same = r"palisade:u-7@/run/a\040b";
+        let own = parse(line(r"/srv/a\040b\134c", KIND, same, 0).as_bytes());
+        let known = Mounted { id: Some("u-7".into()), path: r"/srv/a b\c".into() };
+        assert_eq!(own, Some(known));
         for other in [
-            line("/a", KIND, "other"),
-            line("/a", KIND, "palisade:u-7@/run/other"),
-            line("/a", "fuse", same),
-            String::new(),
+            line("/a", KIND, "other", 0),
+            line("/a", KIND, "palisade:u-7@/run/other", 0),
+            line("/a", "fuse", same, 0),
+            // A user of this machine says so.
+            line("/a", KIND, same, 1000),
         ] {
-            assert_eq!(parse(&other), None, "{other}");
+            let other = parse(other.as_bytes()).expect("a mount");
+            assert_eq!((other.id, other.path), (None, "/a".into()));
         }
+        assert_eq!(parse(b""), None);
+        assert!(parse(b"1 2 3:4 / /\xff rw - tmpfs \xfe rw").is_some_and(|own| own.id.is_none()));
     }
 
     #[test]
@@ -193,6 +263,19 @@ mod tests {
         std::os::unix::fs::symlink(at("new"), at("link")).expect("linked");
         for name in ["full", "link", "no/such", "."] {
             assert!(target(&at(name)).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_are_known_by_where_they_lead_and_the_system_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().canonicalize().expect("is there");
+        std::os::unix::fs::symlink(&own, own.join("link")).expect("linked");
+        std::os::unix::fs::symlink("/etc", own.join("etc")).expect("linked");
+        assert_eq!(resolved(&own.join("link/v")).expect("there"), own.join("v"));
+        assert_eq!(resolved(Path::new("/dev/shm/v")).expect("there"), Path::new("/dev/shm/v"));
+        for path in [own.join("etc/passwd"), "/etc/cron.d/v".into(), own.join("no/v"), "/".into()] {
+            assert!(resolved(&path).is_err(), "{}", path.display());
         }
     }
 }

@@ -9,7 +9,6 @@
 //! its export is wanted no more and nothing is left of it.
 
 use crate::keeper::{self, Host};
-use crate::mounts;
 use crate::wire::{FileLook, Frame, Order, Receiver, Standing, State, Wanted, Word};
 use crate::{CHECK, health};
 use rustix::fs::{FlockOperation, flock};
@@ -39,10 +38,10 @@ struct Goal {
     wanted: Option<Wanted>,
     /// The thread has not seen it.
     is_new: bool,
-    /// Since when it is at work.
-    since: Option<Instant>,
+    /// Since when it is at work, and on what: [`Wanted::revision`].
+    work: Option<(Instant, u64)>,
     /// How it went with its descriptors: what is wanted from then on, or why not.
-    attached: Option<Result<u64, String>>,
+    attached: Option<Result<Wanted, String>>,
 }
 
 #[derive(Default)]
@@ -126,8 +125,7 @@ impl Shared {
                 Ok(Some((Order::Wanted { cores, exports }, _))) => {
                     self.want(&stream, cores, exports);
                 }
-                Ok(Some((Order::Attached { id, revision, problem }, _))) => {
-                    let outcome = problem.map_or(Ok(revision), Err);
+                Ok(Some((Order::Attached { id, outcome }, _))) => {
                     if let Some(goal) = self.inner().goals.get_mut(&id) {
                         goal.attached = Some(outcome);
                     }
@@ -146,7 +144,7 @@ impl Shared {
 
     /// These are wanted, and no others.
     fn want(self: &Arc<Self>, stream: &Arc<UnixStream>, cores: u16, exports: Vec<Wanted>) {
-        let left = mounts::all(&self.folder).unwrap_or_default();
+        let left = keeper::left(&self.folder);
         let mut inner = self.inner();
         let is_first = inner.connection.1.is_none();
         if is_first {
@@ -156,8 +154,7 @@ impl Shared {
         let mut wanted: BTreeMap<String, Wanted> =
             exports.into_iter().map(|wanted| (wanted.id.clone(), wanted)).collect();
         // What an earlier process has left, too.
-        let known = left.into_iter().map(|mounted| mounted.id).chain(wanted.keys().cloned());
-        for id in known.collect::<Vec<_>>() {
+        for id in left.into_iter().chain(wanted.keys().cloned()).collect::<Vec<_>>() {
             if !inner.goals.contains_key(&id) {
                 inner.goals.insert(id.clone(), Goal::default());
                 let me = self.clone();
@@ -203,27 +200,34 @@ impl Shared {
     fn keep(self: Arc<Self>, id: &str) {
         while let Some((connection, wanted)) = self.next(id) {
             let Some(mut wanted) = wanted else {
-                let left = keeper::mounts_of(&*self, id).unwrap_or_default();
-                left.iter().for_each(|mounted| keeper::end_at_once(&*self, mounted));
+                keeper::end_all(&self.folder, id);
+                self.rest(id, None);
                 continue;
             };
+            let asked = (wanted.leaving, wanted.suspended);
             let standing = keeper::converge(&*self, &mut wanted);
-            let mut inner = self.inner();
-            let is_same = inner.connection.0 == connection;
-            if let Some(goal) = inner.goals.get_mut(id) {
-                goal.since = None;
-                let known = goal.wanted.as_ref().map(|own| own.revision);
-                if is_same && known.is_some_and(|known| known <= wanted.revision) {
-                    // With what was handed over meanwhile, of which the daemon tells, too.
-                    (goal.wanted, goal.is_new) = (Some(wanted), false);
-                }
-            }
-            drop(inner);
-            if is_same {
+            let again = asked != (wanted.leaving, wanted.suspended);
+            if self.rest(id, Some((connection, wanted, again))) {
                 // A daemon that has gone wants it anew.
                 let _ = self.tell(&Word::Are(vec![standing]), &[]);
             }
         }
+    }
+
+    /// An export's thread has done what was wanted on a connection, and whether it has to do more;
+    /// whether the connection is still there.
+    fn rest(&self, id: &str, done: Option<(u64, Wanted, bool)>) -> bool {
+        let mut inner = self.inner();
+        let there = inner.connection.0;
+        let Some(goal) = inner.goals.get_mut(id) else { return false };
+        goal.work = None;
+        let Some((connection, done, again)) = done else { return false };
+        let known = goal.wanted.as_ref().map(|own| own.revision);
+        if connection == there && known.is_some_and(|known| known <= done.revision) {
+            // It was changed by what was handed over, of which the daemon tells, too.
+            (goal.wanted, goal.is_new) = (Some(done), again);
+        }
+        connection == there
     }
 
     /// What an export's thread has to do next, and on which connection that was wanted; `None` once
@@ -234,19 +238,21 @@ impl Shared {
         loop {
             let (connection, is_there) = (inner.connection.0, inner.connection.1.is_some());
             let goal = inner.goals.get_mut(id)?;
-            let is_due = goal.is_new || Instant::now() >= due;
+            let is_suspended = goal.wanted.as_ref().is_some_and(|wanted| wanted.suspended);
+            let is_due = goal.is_new || Instant::now() >= due && !is_suspended;
             if is_there && is_due {
                 let was_new = core::mem::take(&mut goal.is_new);
                 if goal.wanted.is_none() && !was_new {
                     inner.goals.remove(id);
                     return None;
                 }
-                goal.since = Some(Instant::now());
+                let revision = goal.wanted.as_ref().map_or(0, |own| own.revision);
+                goal.work = Some((Instant::now(), revision));
                 goal.attached = None;
                 return Some((connection, goal.wanted.clone()));
             }
             let left = due.saturating_duration_since(Instant::now());
-            let waited = if is_there { left } else { CHECK };
+            let waited = if is_there && !is_suspended { left } else { CHECK };
             let guard = self.changed.wait_timeout(inner, waited);
             inner = guard.unwrap_or_else(|error| error.into_inner()).0;
         }
@@ -256,31 +262,41 @@ impl Shared {
     fn watch(&self) {
         loop {
             std::thread::sleep(LOOK);
-            let inner = self.inner();
-            let late = inner.goals.iter().filter_map(|(id, goal)| {
-                let since = goal.since?.elapsed();
-                let revision = goal.wanted.as_ref()?.revision;
-                (since > SILENT).then(|| Standing {
-                    id: id.clone(),
+            for (id, since, revision) in self.late() {
+                let standing = Standing {
+                    id,
                     revision,
                     state: State::Failed,
-                    problem: Some(format!("no answer for {} s", since.as_secs())),
+                    problem: Some(format!("no answer for {since} s")),
                     device: None,
                     link: None,
                     checked: health::now(),
-                })
-            });
-            let late: Vec<_> = late.collect();
-            drop(inner);
-            if !late.is_empty() {
-                let _ = self.tell(&Word::Are(late), &[]);
+                };
+                let _ = self.tell(&Word::Are(vec![standing]), &[]);
             }
         }
+    }
+
+    /// Exports that are at work for too long: for how many seconds, and on what.
+    fn late(&self) -> Vec<(String, u64, u64)> {
+        let inner = self.inner();
+        let late = inner.goals.iter().filter_map(|(id, goal)| {
+            let (since, revision) = goal.work?;
+            let since = since.elapsed();
+            let is_late = since > SILENT && goal.wanted.is_some();
+            is_late.then(|| (id.clone(), since.as_secs(), revision))
+        });
+        late.collect()
     }
 }
 
 impl Host for Shared {
-    fn attach(&self, id: &str, look: FileLook, descriptors: Vec<OwnedFd>) -> Result<u64, String> {
+    fn attach(
+        &self,
+        id: &str,
+        look: FileLook,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Wanted, String> {
         let begun = self.inner().connection.0;
         let word = Word::Attach { id: id.to_owned(), look };
         self.tell(&word, &descriptors).map_err(|error| format!("the daemon: {error}"))?;

@@ -37,10 +37,8 @@ pub enum Order {
     Attached {
         /// The export's [`Wanted::id`].
         id: String,
-        /// Its [`Wanted::revision`] from then on.
-        revision: u64,
-        /// Why it was not.
-        problem: Option<String>,
+        /// What is wanted of it from then on, or why they were not taken.
+        outcome: Result<Wanted, String>,
     },
     /// Nothing more comes: why.
     Refused(String),
@@ -49,7 +47,7 @@ pub enum Order {
 /// An export that is to be there.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Names it for ever: its array's UUID and its number.
+    /// Names it as long as it is there: its array's UUID and its number.
     pub id: String,
     /// Grows whenever something of it changes.
     pub revision: u64,
@@ -67,6 +65,8 @@ pub struct Wanted {
     pub attached: bool,
     /// It is to go, unless somebody uses it.
     pub leaving: bool,
+    /// Its array does not run: what is there of it stays, and whoever uses that has errors.
+    pub suspended: bool,
 }
 
 /// As what a volume is there.

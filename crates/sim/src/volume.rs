@@ -9,6 +9,7 @@ use io::{BlockError, Blocks, Buf, BufMut};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
+use units::BAND_BYTES;
 
 /// What a volume was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,7 +178,12 @@ impl Blocks for MemoryVolume {
     }
     async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
         let range = self.begin(Op::Discard(offset, bytes), offset, bytes).await?;
-        self.0.data.borrow_mut()[range].fill(0);
+        // What is less than a band of each drive stays as it was.
+        let band = BAND_BYTES as usize * (self.stripe_bytes() / self.strip_bytes()) as usize;
+        let (from, to) = (range.start.next_multiple_of(band), range.end / band * band);
+        if from < to {
+            self.0.data.borrow_mut()[from..to].fill(0);
+        }
         Ok(())
     }
     async fn in_order(&self) -> Result<(), BlockError> {

@@ -38,7 +38,9 @@ pub struct Plan {
 /// It is none of these.
 pub fn check_name(name: &str) -> Result<(), ManageError> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
+    // A name is that of a file, too.
+    let is_way = matches!(name, "." | "..");
+    if name.is_empty() || name.len() > 64 || is_way || !name.chars().all(fine) {
         return Err(ManageError::BadName(name.to_owned()));
     }
     Ok(())

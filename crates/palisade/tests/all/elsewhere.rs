@@ -17,7 +17,7 @@ pub const ELSEWHERE: &[(&str, &str, &[&str])] = &[
     (
         SERVICES,
         "what_cannot_be_is_refused_and_nothing_is_left_of_it",
-        &["BadFile", "ServicesAbsent", "ServicesCannotRun", "ServicesFailed"],
+        &["BadFile", "FileTaken", "ServicesAbsent", "ServicesCannotRun", "ServicesFailed"],
     ),
     (
         "crates/control/src/reach_tests.rs",

@@ -16,7 +16,7 @@ messages! { EXPORTS:
          its own does that, which runs beside it on the same machine, with the same configuration.";
     SERVICES_FAILED: "ServicesFailed" Failed Daemon [Text("EXPORT"), Text("PROBLEM")]
         "export %1 can't be used: %2",
-        "mend that, and try again; `palisade doctor` shows what this machine lacks",
+        "mend that, and try again",
         "`palisade services` could not make the device or the file, or could not read a block of \
          it as a program would. An export that was being created is forgotten again.";
     EXPORT_IN_USE: "ExportInUse" Refused Daemon [Text("EXPORT"), Text("PROBLEM")]
@@ -29,6 +29,10 @@ messages! { EXPORTS:
         "use an absolute path of a new or empty file, such as /srv/tank-db",
         "The volume is mounted over the file. What is there would be hidden, so only an empty file \
          is taken; one that is not there is made.";
+    FILE_TAKEN: "FileTaken" Failed Daemon [Text("PATH")]
+        "another volume is exported as %1 already",
+        "use another path; list exports with: palisade export list",
+        "A file is one volume. The other export may be of an array that does not run now.";
     FILE_ELSEWHERE: "FileElsewhere" Refused Daemon [Text("PATH")]
         "%1 is for an Administrator to name",
         "use --local, or ask an Administrator to export the volume",
