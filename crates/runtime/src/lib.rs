@@ -8,7 +8,8 @@
 //! - [`Reactor`]: I/O on files, readiness of sockets, timers; io_uring, or epoll with a small
 //!   blocking pool where io_uring is switched off (`PALISADE_IO=blocking`, or set-up fails).
 //! - [`Socket`], [`Listener`]: TCP and Unix streams. [`Stream`]: a socket as an [`io::Transport`].
-//! - [`RequestDevice`]: where the kernel hands out requests, as FUSE's does.
+//! - [`RequestDevice`]: where the kernel hands out requests, as FUSE's does. [`BlockQueue`]: the
+//!   same of block devices, by ublk.
 //! - [`CoreCounts`]: how a core spends its time.
 //! - [`say`]: what the daemon reports, whether or not anybody takes it.
 //!
@@ -19,10 +20,11 @@
 //!
 //! Invariants
 //! - The reactor owns buffers and file handles from submission to completion; dropping a ticket
-//!   cancels nothing.
+//!   cancels nothing but waiting: for readiness, and for what a driver says.
 //! - After warm-up a file I/O, a wake, a timer and a piece of mail allocate nothing.
 //! - `unsafe` only in `sys`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
 
+mod blocks;
 mod busy;
 mod config;
 mod cores;
@@ -38,6 +40,7 @@ mod sys;
 mod task;
 mod timer;
 
+pub use blocks::BlockQueue;
 pub use busy::CoreCounts;
 pub use config::Config;
 pub use cores::{Call, Handle, Runtime, run_single, run_single_with};

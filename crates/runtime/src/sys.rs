@@ -186,6 +186,53 @@ pub(crate) fn clone_request_device(
     check(answer as isize).map(drop)
 }
 
+/// Memory that the kernel writes and this process reads, as long as it is here.
+pub(crate) struct Shown {
+    at: *const u8,
+    bytes: usize,
+}
+
+// SAFETY: it is memory of the process, which every thread may read.
+unsafe impl Send for Shown {}
+
+impl Shown {
+    /// Maps so many bytes of a device, from some byte on.
+    pub(crate) fn map(fd: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
+        let (kind, none) = (libc::MAP_SHARED | libc::MAP_POPULATE, core::ptr::null_mut());
+        let offset = offset as libc::off_t;
+        // SAFETY: a fresh place of the kernel's choice, which nobody else knows.
+        let at = unsafe { libc::mmap(none, bytes, libc::PROT_READ, kind, fd.as_raw_fd(), offset) };
+        match at {
+            libc::MAP_FAILED => Err(io::Error::last_os_error()),
+            at => Ok(Self { at: at.cast_const().cast(), bytes }),
+        }
+    }
+
+    /// Some bytes of it, as they are now.
+    ///
+    /// # Panics
+    /// Not all of them are there.
+    pub(crate) fn read<const N: usize>(&self, at: usize) -> [u8; N] {
+        assert!(at.checked_add(N).is_some_and(|end| end <= self.bytes));
+        // SAFETY: the bytes are mapped. The kernel may write them meanwhile: whoever reads asks
+        // only for what the kernel has said to be there.
+        core::array::from_fn(|byte| unsafe { self.at.add(at + byte).read_volatile() })
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped so, and nobody reads it any more.
+        unsafe { libc::munmap(self.at.cast_mut().cast(), self.bytes) };
+    }
+}
+
+/// Bytes of a page.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: no pointers.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
 /// Ends the direction to the peer.
 pub(crate) fn shutdown_sending(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.

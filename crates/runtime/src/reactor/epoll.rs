@@ -52,6 +52,9 @@ impl Epoll {
     }
 
     pub(crate) fn start(&mut self, index: u32, fd: RawFd, call: Call) {
+        if let Call::Command { .. } = call {
+            return self.done.push((index, -libc::EOPNOTSUPP));
+        }
         let Call::Poll { events } = call else {
             return self.pool.submit(self.sink.clone(), index, fd, call);
         };

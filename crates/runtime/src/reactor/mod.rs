@@ -28,7 +28,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use io::{BufMut, Gather};
-use slab::{Call, Next, Request, Slab, Work};
+use slab::{Call, Endless, Next, Request, Slab, Work};
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -125,9 +125,9 @@ impl Backend {
         }
     }
 
-    fn cancel_poll(&mut self, index: u32) {
+    fn cancel(&mut self, index: u32, kind: Endless) {
         match self {
-            Self::Uring(ring) => ring.cancel_poll(index),
+            Self::Uring(ring) => ring.cancel(index, kind),
             Self::Epoll(epoll) => epoll.cancel_poll(index),
         }
     }
@@ -255,6 +255,12 @@ impl Reactor {
         bytes: u64,
     ) -> DoneTicket {
         DoneTicket(self.start(on, Work::Fallocate { mode: mode.flags(), offset, bytes }))
+    }
+
+    /// Starts a command of a driver, which ends when that says so. `EOPNOTSUPP` where it is not
+    /// offered: without io_uring.
+    pub(crate) fn command(&self, on: &Descriptor, code: u32, says: [u8; 16]) -> DoneTicket {
+        DoneTicket(self.start(on, Work::Command { code, says }))
     }
 
     /// Waits until the socket is worth another attempt.
@@ -474,8 +480,9 @@ impl Drop for Ticket {
         let Some(index) = self.index else { return };
         let inner = &self.reactor.inner;
         let (waker, request, in_flight) = inner.slab.borrow_mut().abandon(index);
-        if in_flight && inner.slab.borrow().is_poll(index) {
-            inner.backend.borrow_mut().cancel_poll(index);
+        let endless = inner.slab.borrow().endless(index).filter(|_| in_flight);
+        if let Some(kind) = endless {
+            inner.backend.borrow_mut().cancel(index, kind);
         }
         drop((waker, request));
     }

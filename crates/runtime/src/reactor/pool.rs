@@ -169,6 +169,7 @@ fn perform(fd: RawFd, call: Call) -> i32 {
                 libc::fallocate64(fd, mode, offset as i64, bytes as i64) as isize
             }
             Call::Poll { .. } => unreachable!("polls go to epoll"),
+            Call::Command { .. } => unreachable!("commands are refused"),
         }
     };
     if answer < 0 {

@@ -78,11 +78,28 @@ impl AsFd for Descriptor {
 /// What is asked of the kernel. Owns the memory it needs, but for a write's buffers, which go
 /// from the caller straight to the slot: they are too large to be moved about.
 pub(crate) enum Work {
-    Read { offset: u64, into: BufMut },
-    Write { offset: u64, fua: bool },
+    Read {
+        offset: u64,
+        into: BufMut,
+    },
+    Write {
+        offset: u64,
+        fua: bool,
+    },
     Sync,
-    Fallocate { mode: i32, offset: u64, bytes: u64 },
-    Poll { events: u32 },
+    Fallocate {
+        mode: i32,
+        offset: u64,
+        bytes: u64,
+    },
+    Poll {
+        events: u32,
+    },
+    /// What a driver understands (`IORING_OP_URING_CMD`).
+    Command {
+        code: u32,
+        says: [u8; 16],
+    },
 }
 
 /// A request: its descriptor and its work.
@@ -101,6 +118,14 @@ pub(crate) enum Call {
     Sync,
     Fallocate { mode: i32, offset: u64, bytes: u64 },
     Poll { events: u32 },
+    Command { code: u32, says: [u8; 16] },
+}
+
+/// What ends only when something else does, and is cancelled where nobody waits for it any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Endless {
+    Poll,
+    Command,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,7 +179,7 @@ impl Slot {
     fn is_worth_a_retry(&mut self, errno: i32) -> bool {
         let Some(request) = &self.request else { return false };
         let passes = match request.work {
-            Work::Poll { .. } => false,
+            Work::Poll { .. } | Work::Command { .. } => false,
             Work::Sync => errno == libc::EINTR,
             _ => matches!(errno, libc::EINTR | libc::EAGAIN | libc::ENOMEM | libc::EBUSY),
         };
@@ -196,6 +221,7 @@ impl Slot {
                 Call::Fallocate { mode: *mode, offset: *offset, bytes: *bytes }
             }
             Work::Poll { events } => Call::Poll { events: *events },
+            Work::Command { code, says } => Call::Command { code: *code, says: *says },
         };
         (request.on.raw(), call)
     }
@@ -322,10 +348,13 @@ impl Slab {
         (waker, slot.request.take(), false)
     }
 
-    /// True if the slot's request waits for readiness.
-    pub(crate) fn is_poll(&self, index: u32) -> bool {
-        let request = self.slots[index as usize].request.as_ref();
-        request.is_some_and(|r| matches!(r.work, Work::Poll { .. }))
+    /// Whether the slot's request ends by itself.
+    pub(crate) fn endless(&self, index: u32) -> Option<Endless> {
+        match self.slots[index as usize].request.as_ref()?.work {
+            Work::Poll { .. } => Some(Endless::Poll),
+            Work::Command { .. } => Some(Endless::Command),
+            _ => None,
+        }
     }
 
     /// Gives up: the memory of requests in flight is never freed, since the kernel may still
