@@ -89,7 +89,7 @@ pub struct Config {
     pub metrics: bool,
     /// Where the kernel shows its devices; [`SYSFS`] if absent.
     pub sysfs: Option<PathBuf>,
-    /// Where `palisade services` has its files; [`services::FOLDER`] if absent. Of no use to the
+    /// Where `palisade services` has its files; as [`services::folder`] if absent. Of no use to the
     /// daemon.
     pub services: Option<PathBuf>,
     /// From when on a drive is not well.

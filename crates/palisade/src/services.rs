@@ -18,7 +18,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
     let config: Config = crate::serve::read(&arguments.config)?;
     let socket = socket.or(config.socket).unwrap_or_else(|| socket_or_default(None));
-    let folder = config.services.unwrap_or_else(|| Path::new(services::FOLDER).to_owned());
+    let usual = Path::new(redfish::view::DEFAULT_SOCKET);
+    let folder = config.services.unwrap_or_else(|| services::folder(&socket, usual));
     match services::run(&services::socket(&socket), &folder) {
         Ok(never) => match never {},
         Err(why) => Err(Problem::new(&say::SERVICES_CANNOT_RUN, &[&why])),

@@ -1,5 +1,5 @@
-//! A queue of a block device that this process serves: that of ublk (`include/uapi/linux/ublk_cmd.h`
-//! of Linux).
+//! A queue of a block device that this process serves: that of ublk
+//! (`include/uapi/linux/ublk_cmd.h` of Linux).
 //!
 //! The queue's first command binds it to the thread that gives it: all others come from there, too.
 //! Nothing here knows what requests mean.

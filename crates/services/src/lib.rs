@@ -37,15 +37,49 @@ pub use health::now;
 pub use loops::{LINKS, link};
 pub use run::run;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often exports are asked how they are.
 pub const CHECK: Duration = Duration::from_secs(10);
 
-/// Where `palisade services` has its files, unless the configuration says otherwise.
+/// Where `palisade services` has its files beside the usual daemon.
 pub const FOLDER: &str = "/run/palisade-services";
 
+/// Most bytes of a folder's name that its socket gives.
+const NAME_BYTES: usize = 200;
+
+/// Where it has them beside the daemon with this socket, unless the configuration says otherwise:
+/// each daemon of a machine has its own.
+pub fn folder(socket: &Path, usual: &Path) -> PathBuf {
+    if socket == usual {
+        return FOLDER.into();
+    }
+    let text = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
+    let text = text.display().to_string().replace('/', "-");
+    // As much of it as a name may have; the end says most.
+    let from = text.len().saturating_sub(NAME_BYTES);
+    let from = (from..).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    format!("{FOLDER}{}", &text[from..]).into()
+}
+
 /// The socket of the daemon on which it says what is to be there, by that of its interface.
-pub fn socket(of: &std::path::Path) -> std::path::PathBuf {
+pub fn socket(of: &Path) -> PathBuf {
     of.with_extension("services")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_daemon_has_a_folder() {
+        let usual = Path::new("/run/palisade/palisade.sock");
+        assert_eq!(folder(usual, usual), Path::new(FOLDER));
+        let other = folder(Path::new("/srv/a/p.sock"), usual);
+        assert_eq!(other, Path::new("/run/palisade-services-srv-a-p.sock"));
+        let long = format!("/{}/p.sock", "ü".repeat(300));
+        let name = folder(Path::new(&long), usual).display().to_string();
+        assert!(name.ends_with("-p.sock") && name.len() < 255, "{name}");
+    }
 }

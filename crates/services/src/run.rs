@@ -66,6 +66,9 @@ struct Shared {
 /// # Errors
 /// The folder can't be had, or the daemon refuses: another process does it.
 pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root may mount".to_owned());
+    }
     let named = |error: io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(named)?;
     let _lock = take(folder).map_err(named)?;

@@ -243,7 +243,9 @@ proptest! {
         let block = u64::from(block);
         let mut model = vec![0; (BLOCKS * block) as usize];
         for step in steps {
-            let range = |at: u64, count: u64| (at * block) as usize..((at + count) * block) as usize;
+            let range = |at: u64, count: u64| {
+                (at * block) as usize..((at + count) * block) as usize
+            };
             match step {
                 Step::Write(at, count, with) => {
                     let part = range(at, count);
