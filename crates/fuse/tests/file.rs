@@ -83,6 +83,7 @@ const SOME: MemorySize = MemorySize { pieces: [64, 8, 2, 2], ..MEMORY };
 fn volume(bytes: usize, block: u32) -> MemoryVolume {
     let volume = MemoryVolume::new(bytes, block);
     volume.0.data.borrow_mut().fill(0);
+    volume.0.keeps_parts.set(true);
     volume
 }
 

@@ -88,9 +88,13 @@ pub fn user(device: &str) -> Option<String> {
         rustix::fs::open(device, flags, Mode::empty()).is_err_and(|error| error == Errno::BUSY);
     if is_claimed {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let is_own = |named: &str| {
+            let leads_to = std::fs::canonicalize(named);
+            named.starts_with("/dev/") && leads_to.is_ok_and(|own| own == Path::new(device))
+        };
         let at = mounts.lines().find_map(|line| {
             let mut fields = line.split(' ');
-            (fields.next()? == device).then(|| fields.next().unwrap_or_default().to_owned())
+            is_own(fields.next()?).then(|| fields.next().unwrap_or_default().to_owned())
         });
         return Some(at.map_or_else(
             || format!("{device} is in use"),

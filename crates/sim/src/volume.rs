@@ -43,6 +43,8 @@ pub struct Inner {
     bad: RefCell<Option<(Range<u64>, BlockError)>>,
     /// Requests at this offset wait.
     held: Cell<Option<u64>>,
+    /// A discard leaves what is less than a band of each drive as it was; else all reads as zeros.
+    pub keeps_parts: Cell<bool>,
     /// Requests that have begun and not ended.
     pub in_flight: Cell<usize>,
     /// Written buffers that are kept after the reply, as by a drive that does not answer.
@@ -72,6 +74,7 @@ impl MemoryVolume {
             volatile_cache: Cell::new(false),
             bad: RefCell::default(),
             held: Cell::new(None),
+            keeps_parts: Cell::new(false),
             in_flight: Cell::new(0),
             keep: Cell::new(false),
             kept: RefCell::default(),
@@ -178,7 +181,10 @@ impl Blocks for MemoryVolume {
     }
     async fn discard(&self, offset: u64, bytes: u64) -> Result<(), BlockError> {
         let range = self.begin(Op::Discard(offset, bytes), offset, bytes).await?;
-        // What is less than a band of each drive stays as it was.
+        if !self.0.keeps_parts.get() {
+            self.0.data.borrow_mut()[range].fill(0);
+            return Ok(());
+        }
         let band = BAND_BYTES as usize * (self.stripe_bytes() / self.strip_bytes()) as usize;
         let (from, to) = (range.start.next_multiple_of(band), range.end / band * band);
         if from < to {

@@ -26,7 +26,7 @@ messages! { ENGINE:
          a command never means two things.";
     BAD_NAME: "BadName" Usage Daemon [Text("WORD")]
         "\"%1\" is not a valid name: a name has 1 to 64 letters, digits, '-', '_' or '.'",
-        "choose a name of these characters, other than . and ..",
+        "choose a name of these characters; . and .. are no names",
         "Names stand in commands, in URIs of NBD and in the records on the drives. Letters are \
          those from A to Z without accents.";
     LEVEL_DRIVES: "LevelDrives" Usage Daemon [Text("PROBLEM")]
