@@ -419,21 +419,21 @@ impl Exports {
     }
 
     /// As [`Exports::remove`], of an export that may come back: hosts that ask for it go on asking.
-    pub async fn suspend(&mut self, export: &str) {
-        if self.standing.services.suspend(export) {
-            return;
+    /// Whether hosts have it: not the server itself, which knows by itself that it is suspended.
+    pub async fn suspend(&mut self, export: &str) -> bool {
+        let is_hosts = !self.standing.services.suspend(export);
+        if is_hosts {
+            self.data.target().suspend(export);
+            self.close(export).await;
         }
-        self.data.target().suspend(export);
-        self.close(export).await;
+        is_hosts
     }
 
     /// The same of an array that runs; `why` it is not served.
     pub async fn suspend_as(&mut self, export: &str, why: &str) {
-        if self.standing.services.suspend(export) {
-            return;
+        if self.suspend(export).await {
+            self.standing.how().problems.insert(export.to_owned(), why.to_owned());
         }
-        self.suspend(export).await;
-        self.standing.how().problems.insert(export.to_owned(), why.to_owned());
     }
 
     /// An export that was suspended is known as one that may come, or does not come back.

@@ -9,13 +9,13 @@ use crate::cores::{Core, CoreEnv};
 use crate::counters::OnCore;
 use crate::nvme::VolumeKey;
 
+use ::io::{Env, Priority, Reach};
 use core::cell::OnceCell;
 use engine::Volume;
 use front::Counted;
 use fuse::{ConnectionMemory, Device, Link, Look, Unmounted};
-use io::{Env, Priority, Reach};
-use runtime::{RequestDevice, RequestLine};
-use std::io::{IoSlice, IoSliceMut};
+use runtime::{Reactor, RequestDevice, RequestLine};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,8 +39,18 @@ impl Link for Mount {
     }
 }
 
-/// The kernel's device.
-struct Kernel(RequestDevice);
+/// A mounted file, as the kernel asks for it.
+pub struct Kernel(RequestDevice);
+
+impl Kernel {
+    /// Takes an open descriptor of `/dev/fuse` over.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn new(reactor: &Reactor, fd: OwnedFd) -> io::Result<Self> {
+        RequestDevice::from_fd(reactor, fd).map(Self)
+    }
+}
 
 impl Device for Kernel {
     async fn ready(&self) -> Result<(), Unmounted> {
@@ -87,7 +97,7 @@ impl Files {
         let File { target, look, held } = file;
         let key = VolumeKey { array: target.array, volume: target.volume };
         let Some(bound) = self.core.array(key.array) else { return };
-        let Ok(device) = RequestDevice::from_fd(env.reactor(), fd) else { return };
+        let Ok(device) = Kernel::new(env.reactor(), fd) else { return };
         let writer = self.counters.writer(key.volume);
         let volume = Counted::new(Volume::new(bound, key.volume), env, writer);
         let fence = self.fences.of(key);
@@ -95,7 +105,7 @@ impl Files {
         let memory = self.memory.get_or_init(reached).clone();
         let own = env.clone();
         env.spawn(Priority::First, async move {
-            let device = Rc::new(Kernel(device));
+            let device = Rc::new(device);
             fuse::serve(own, device, (volume, look), (&fence, &memory)).await;
             drop(held);
         });

@@ -138,6 +138,7 @@ mod usage;
 mod watching;
 mod wellness;
 
+pub use files::Kernel;
 pub use https::certificate_in;
 pub use served::check_export;
 

@@ -97,11 +97,6 @@ pub fn unwell(drives: &[KnownDrive]) -> Vec<Next> {
 }
 
 /// What is kept beside the drives can't be, or not wholly.
-/// What to do where an export of the machine itself can't be used.
-fn services_action() -> String {
-    "mend that, and see that it runs: systemctl status palisade-services".to_owned()
-}
-
 fn kept(state: &view::Kept, problem: &str) -> Next {
     match &state.directory {
         Some(dir) => line(
@@ -173,7 +168,7 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
         let problem = export.problem.as_ref()?;
         let what = format!("export {}: {problem}", export.id);
         let action = match &export.health {
-            Some(_) => services_action(),
+            Some(_) => view::ExportHealth::ACTION.to_owned(),
             None => format!("show it with: palisade export show {}", export.id),
         };
         Some(line(what, action))

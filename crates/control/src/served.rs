@@ -8,7 +8,7 @@ use crate::failure;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
-use crate::services::{self, Left};
+use crate::services::Left;
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
@@ -99,7 +99,7 @@ impl Manager {
         let recorded = recorded(&running, &self.not_running(&running));
         let address = wanted(request, array, &recorded, &exports)?;
         let volume = volume_uuid(array, &request.volume)?;
-        if services::is_local(&address) {
+        if address.is_local() {
             self.standing.services().check()?;
             is_free(&address, volume, &recorded)?;
         }
@@ -112,7 +112,7 @@ impl Manager {
             // Who asks waits for names; what can't be had is told by what follows.
             let _ = exports.listen(&existing.address).await;
             self.serve(&mut exports, array, existing).await?;
-            if services::is_local(&address) {
+            if address.is_local() {
                 drop(exports);
                 self.standing.services().renew(&id);
                 self.standing.services().served(&id).await?;
@@ -126,7 +126,7 @@ impl Manager {
             Ok(status) => {
                 self.serve(&mut exports, array, &status).await?;
                 drop(exports);
-                if services::is_local(&status.address) {
+                if status.address.is_local() {
                     self.served_or_undone(array, &status).await?;
                 }
                 Ok(self.described(array, &status))
@@ -146,7 +146,7 @@ impl Manager {
         status: &ExportStatus,
     ) -> Result<(), Error> {
         let target = target(array, status);
-        if services::is_local(&status.address) {
+        if status.address.is_local() {
             self.standing.services().want(array, status, target);
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Manager {
     /// # Errors
     /// One is in use: all stay.
     pub(crate) async fn leave_exports(&self, array: &ArrayStatus) -> Result<(), Error> {
-        let own = array.exports.iter().filter(|status| services::is_local(&status.address));
+        let own = array.exports.iter().filter(|status| status.address.is_local());
         let own: Vec<String> = own.map(|s| convert::export_id(&array.name, s.id)).collect();
         for id in &own {
             let outcome = self.standing.services().leave(id).await;
@@ -208,7 +208,7 @@ impl Manager {
         let volume = VolumeKey { array: array.id, volume: export.volume };
         let is_nvme = matches!(export.address, ExportAddress::NvmeTcp(_));
         let own = convert::export_id(&array.name, number);
-        if services::is_local(&export.address) {
+        if export.address.is_local() {
             in_use(&own, self.standing.services().leave(&own).await?)?;
         }
         let mut exports = self.exports.lock().await;

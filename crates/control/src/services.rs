@@ -61,6 +61,15 @@ struct Own {
     standing: Option<Standing>,
 }
 
+impl Own {
+    /// What came of what is wanted now, if that was said: how it is, and what is wrong.
+    fn answer(&self) -> Option<(State, String)> {
+        let said = self.standing.as_ref()?;
+        (said.revision >= self.wanted.revision)
+            .then(|| (said.state, said.problem.clone().unwrap_or_default()))
+    }
+}
+
 #[derive(Default)]
 struct Inner {
     /// By export: `ARRAY:NUMBER`.
@@ -75,12 +84,12 @@ struct Inner {
 
 impl Inner {
     /// Something of an export is wanted otherwise from here on.
-    fn change(&mut self, export: &str, change: impl FnOnce(&mut Own)) -> Option<u64> {
-        let own = self.exports.get_mut(export)?;
+    fn change(&mut self, export: &str, change: impl FnOnce(&mut Own)) -> bool {
+        let Some(own) = self.exports.get_mut(export) else { return false };
         change(own);
         self.revision += 1;
         own.wanted.revision = self.revision;
-        Some(self.revision)
+        true
     }
 }
 
@@ -118,11 +127,6 @@ pub struct Services {
     told: watch::Sender<()>,
     /// The daemon ends.
     ending: watch::Sender<bool>,
-}
-
-/// Whether the server itself uses an export.
-pub fn is_local(address: &ExportAddress) -> bool {
-    matches!(address, ExportAddress::Device | ExportAddress::File(_))
 }
 
 /// An export that nothing is known of yet.
@@ -212,7 +216,7 @@ impl Services {
     /// An export stays, and can't be used: its array does not run. Whether it is one of these.
     pub fn suspend(&self, export: &str) -> bool {
         let change = |own: &mut Own| (own.wanted.suspended, own.wanted.attached) = (true, false);
-        let was = self.inner().change(export, change).is_some();
+        let was = self.inner().change(export, change);
         if was {
             self.changed.send_replace(());
         }
@@ -255,13 +259,8 @@ impl Services {
     /// # Errors
     /// It can't be: why.
     pub async fn served(&self, export: &str) -> Result<(), Error> {
-        let is_over = |own: &Own| {
-            let said = own.standing.as_ref()?;
-            (said.revision >= own.wanted.revision && said.state != State::Starting)
-                .then(|| (said.state, said.problem.clone().unwrap_or_default()))
-        };
         let failed = |why: &str| Error::new(&say::SERVICES_FAILED, &[&export, &why]);
-        match self.wait(export, PATIENCE, is_over).await? {
+        match self.wait(export, PATIENCE).await? {
             Some((State::Ok, _)) => Ok(()),
             Some((_, why)) => Err(failed(&why)),
             None => Err(failed("no answer in time")),
@@ -270,14 +269,9 @@ impl Services {
 
     /// A volume has another size: waits until its devices have it, too, for some time.
     pub async fn resized(&self, volume: Uuid, bytes: u64) {
-        let all = self.set_bytes(volume, bytes);
-        let is_over = |own: &Own| {
-            let said = own.standing.as_ref()?;
-            (said.revision >= own.wanted.revision).then_some(())
-        };
-        for export in &all {
+        for export in self.set_bytes(volume, bytes) {
             // How it is is told by itself.
-            let _ = self.wait(export, RESIZED, is_over).await;
+            let _ = self.wait(&export, RESIZED).await;
         }
     }
 
@@ -299,12 +293,7 @@ impl Services {
         if self.set_leaving(export, true).is_none() {
             return Ok(Left::Gone);
         }
-        let is_over = |own: &Own| {
-            let said = own.standing.as_ref()?;
-            (said.revision >= own.wanted.revision)
-                .then(|| (said.state, said.problem.clone().unwrap_or_default()))
-        };
-        match self.wait(export, PATIENCE, is_over).await {
+        match self.wait(export, PATIENCE).await {
             Ok(Some((State::Gone, _))) => Ok(Left::Gone),
             Ok(other) => {
                 self.set_leaving(export, false);
@@ -334,13 +323,12 @@ impl Services {
         Some(is_attached)
     }
 
-    /// Waits until something can be said of an export, for so long.
-    async fn wait<T>(
+    /// Waits for what came of what is wanted of an export, for so long.
+    async fn wait(
         &self,
         export: &str,
         patience: Duration,
-        is_over: impl Fn(&Own) -> Option<T>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<(State, String)>, Error> {
         let (mut told, mut there) = (self.told.subscribe(), self.is_there.subscribe());
         let found = async {
             loop {
@@ -351,8 +339,8 @@ impl Services {
                 match self.inner().exports.get(export) {
                     None => return Ok(None),
                     Some(own) => {
-                        if let Some(found) = is_over(own) {
-                            return Ok(Some(found));
+                        if let Some(answer) = own.answer() {
+                            return Ok(Some(answer));
                         }
                     }
                 }
@@ -393,7 +381,6 @@ impl Services {
         if let Some(said) = said {
             health.state = match said.state {
                 State::Ok | State::Busy => view::ServiceState::Ok,
-                State::Starting => view::ServiceState::Starting,
                 State::Failed | State::Gone => view::ServiceState::Failed,
             };
             health.problem = said.problem.clone().filter(|_| said.state == State::Failed);

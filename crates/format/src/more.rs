@@ -51,8 +51,8 @@ fn is_nvme(export: &ExportRecord) -> bool {
     matches!(export.address, ExportAddress::NvmeTcp(_))
 }
 
-fn is_local(export: &ExportRecord) -> bool {
-    matches!(export.address, ExportAddress::Device | ExportAddress::File(_))
+const fn is_local(export: &ExportRecord) -> bool {
+    export.address.is_local()
 }
 
 fn has_tasks(record: &ArrayRecord) -> bool {

@@ -160,6 +160,13 @@ pub enum ExportAddress {
     File(String),
 }
 
+impl ExportAddress {
+    /// Whether the server itself uses it.
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::Device | Self::File(_))
+    }
+}
+
 /// One export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportRecord {

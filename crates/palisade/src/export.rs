@@ -223,9 +223,9 @@ fn wanted(request: &view::CreateExport) -> Value {
 
 /// A socket's path counts from here, not from where the daemon is.
 fn absolute(nbd: &str) -> String {
-    match nbd.strip_prefix("unix:").map(std::path::absolute) {
-        Some(Ok(path)) => format!("unix:{}", path.display()),
-        _ => nbd.to_owned(),
+    match nbd.strip_prefix("unix:") {
+        Some(path) => format!("unix:{}", absolute_path(Path::new(path))),
+        None => nbd.to_owned(),
     }
 }
 

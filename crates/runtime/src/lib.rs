@@ -20,7 +20,7 @@
 //!
 //! Invariants
 //! - The reactor owns buffers and file handles from submission to completion; dropping a ticket
-//!   cancels nothing but waiting: for readiness, and for what a driver says.
+//!   cancels nothing.
 //! - After warm-up a file I/O, a wake, a timer and a piece of mail allocate nothing.
 //! - `unsafe` only in `sys`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
 

@@ -54,10 +54,8 @@ pub fn converge(host: &impl Host, wanted: &mut Wanted) -> Standing {
         (false, true) => leave(host, wanted),
         (false, false) => serve(host, wanted),
     };
-    let link = device.is_some().then(|| link(wanted)).flatten();
-    let link = link.map(|link| link.display().to_string());
     let (id, revision, checked) = (wanted.id.clone(), wanted.revision, health::now());
-    Standing { id, revision, state, problem, device, link, checked }
+    Standing { id, revision, state, problem, device, checked }
 }
 
 fn link(wanted: &Wanted) -> Option<PathBuf> {

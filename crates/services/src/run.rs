@@ -272,7 +272,6 @@ impl Shared {
                     state: State::Failed,
                     problem: Some(format!("no answer for {since} s")),
                     device: None,
-                    link: None,
                     checked: health::now(),
                 };
                 let _ = self.tell(&Word::Are(vec![standing]), &[]);

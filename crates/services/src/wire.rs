@@ -118,8 +118,6 @@ pub struct Standing {
     pub problem: Option<String>,
     /// The block device.
     pub device: Option<String>,
-    /// The link to it.
-    pub link: Option<String>,
     /// When it was asked last, in seconds of Unix time.
     pub checked: u64,
 }
@@ -127,8 +125,6 @@ pub struct Standing {
 /// How an export is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum State {
-    /// It is being made.
-    Starting,
     /// A block of it was read.
     Ok,
     /// It can't be used.
@@ -199,10 +195,10 @@ impl Receiver {
         &mut self,
         socket: BorrowedFd<'_>,
     ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-        let missing = match self.bytes.get(..COUNT) {
+        let missing = match self.bytes.first_chunk::<COUNT>() {
             None => COUNT - self.bytes.len(),
             Some(count) => {
-                let length = count.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+                let length = u32::from_le_bytes(*count) as usize;
                 if length > FRAME_MAX {
                     return Err(ErrorKind::InvalidData.into());
                 }

@@ -3,13 +3,13 @@
 use crate::common::loops::Loop;
 use crate::common::tools_are_there;
 use crate::filesystem::{can_mount, verify};
-use fuse::{ConnectionMemory, Device, Fence, Link, Look, MEMORY, Unmounted, serve};
-use runtime::{CoreEnv, NoDrive, RequestDevice, Runtime};
+use control::Kernel;
+use fuse::{ConnectionMemory, Fence, Look, MEMORY, serve};
+use runtime::{CoreEnv, NoDrive, Runtime};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use sim::volume::MemoryVolume;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,35 +19,6 @@ use units::CoreId;
 const BYTES: usize = 64 << 20;
 
 type Env = CoreEnv<(), NoDrive>;
-
-struct There;
-
-impl Link for There {
-    fn is_over(&self) -> bool {
-        false
-    }
-}
-
-struct Kernel(RequestDevice);
-
-impl Device for Kernel {
-    async fn ready(&self) -> Result<(), Unmounted> {
-        self.0.ready().await.map_err(|_| Unmounted)
-    }
-
-    fn receive(&self, head: &mut [u8], rest: &mut [u8]) -> Result<Option<usize>, Unmounted> {
-        let mut parts = [IoSliceMut::new(head), IoSliceMut::new(rest)];
-        self.0.read(&mut parts).map_err(|_| Unmounted)
-    }
-
-    fn answer(&self, parts: &[IoSlice<'_>]) {
-        self.0.write(parts);
-    }
-
-    fn link(&self) -> Arc<dyn Link> {
-        Arc::new(There)
-    }
-}
 
 /// A volume in memory that is mounted over a file.
 struct Mounted {
@@ -73,7 +44,7 @@ impl Mounted {
         let device: OwnedFd = device.into();
         let call = Box::new(move |env: &Env| {
             let own = env.clone();
-            let kernel = Kernel(RequestDevice::from_fd(env.reactor(), device).unwrap());
+            let kernel = Kernel::new(env.reactor(), device).unwrap();
             io::Env::spawn(env, io::Priority::First, async move {
                 let look = Look { uid: 0, gid: 0, mode: 0o600, seconds: 0 };
                 let (fence, memory) = (Arc::<Fence>::default(), ConnectionMemory::new(MEMORY));

@@ -10,8 +10,8 @@
 use crate::messages::{self as say, Notice};
 use crate::service::uri;
 use crate::view::{
-    Array, ArrayState, DriveState, Export, Fan, Health, Measures, NetworkPort, Problem, Sensor,
-    Shelf, ShelfState, Silence, SlotInfo, SlotState, Supply, TaskState, View,
+    Array, ArrayState, DriveState, Export, ExportHealth, Fan, Health, Measures, NetworkPort,
+    Problem, Sensor, Shelf, ShelfState, Silence, SlotInfo, SlotState, Supply, TaskState, View,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,9 +237,6 @@ fn export_uri(array: &Array, export: &Export) -> String {
     uri::connection(fabric, &uri::connection_id(&array.uuid, number))
 }
 
-/// What to do where an export of the machine itself can't be used.
-const SERVICES_ACTION: &str = "mend that, and see that it runs: systemctl status palisade-services";
-
 fn exports(view: &View, all: &mut Vec<Condition>) {
     for array in running(view) {
         for export in array.exports.iter().filter(|export| !export.serving) {
@@ -248,7 +245,7 @@ fn exports(view: &View, all: &mut Vec<Condition>) {
             let of = export_uri(array, export);
             let found = Condition::new(&say::EXPORT_FAILED, &args, &of, &export.id);
             // What is asked as a client asks is served by another process.
-            let other = export.health.as_ref().map(|_| SERVICES_ACTION.to_owned());
+            let other = export.health.as_ref().map(|_| ExportHealth::ACTION.to_owned());
             all.push(found.advised(other));
         }
     }

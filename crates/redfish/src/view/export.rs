@@ -81,6 +81,11 @@ impl ExportKind {
     }
 }
 
+impl ExportHealth {
+    /// What to do where it is not well, besides mending its problem.
+    pub const ACTION: &str = "mend that, and see that it runs: systemctl status palisade-services";
+}
+
 impl ServiceState {
     /// What it is called.
     pub const fn word(self) -> &'static str {

@@ -28,7 +28,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use io::{BufMut, Gather};
-use slab::{Call, Endless, Next, Request, Slab, Work};
+use slab::{Call, Next, Request, Slab, Work};
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -125,9 +125,9 @@ impl Backend {
         }
     }
 
-    fn cancel(&mut self, index: u32, kind: Endless) {
+    fn cancel_poll(&mut self, index: u32) {
         match self {
-            Self::Uring(ring) => ring.cancel(index, kind),
+            Self::Uring(ring) => ring.cancel_poll(index),
             Self::Epoll(epoll) => epoll.cancel_poll(index),
         }
     }
@@ -480,9 +480,8 @@ impl Drop for Ticket {
         let Some(index) = self.index else { return };
         let inner = &self.reactor.inner;
         let (waker, request, in_flight) = inner.slab.borrow_mut().abandon(index);
-        let endless = inner.slab.borrow().endless(index).filter(|_| in_flight);
-        if let Some(kind) = endless {
-            inner.backend.borrow_mut().cancel(index, kind);
+        if in_flight && inner.slab.borrow().is_poll(index) {
+            inner.backend.borrow_mut().cancel_poll(index);
         }
         drop((waker, request));
     }

@@ -121,13 +121,6 @@ pub(crate) enum Call {
     Command { code: u32, says: [u8; 16] },
 }
 
-/// What ends only when something else does, and is cancelled where nobody waits for it any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Endless {
-    Poll,
-    Command,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Free,
@@ -348,13 +341,10 @@ impl Slab {
         (waker, slot.request.take(), false)
     }
 
-    /// Whether the slot's request ends by itself.
-    pub(crate) fn endless(&self, index: u32) -> Option<Endless> {
-        match self.slots[index as usize].request.as_ref()?.work {
-            Work::Poll { .. } => Some(Endless::Poll),
-            Work::Command { .. } => Some(Endless::Command),
-            _ => None,
-        }
+    /// True if the slot's request waits for readiness.
+    pub(crate) fn is_poll(&self, index: u32) -> bool {
+        let request = self.slots[index as usize].request.as_ref();
+        request.is_some_and(|r| matches!(r.work, Work::Poll { .. }))
     }
 
     /// Gives up: the memory of requests in flight is never freed, since the kernel may still

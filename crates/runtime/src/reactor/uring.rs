@@ -12,7 +12,7 @@
 //! Invariant: every entry's memory belongs to a slab slot that stays until its completion.
 #![allow(unsafe_code)]
 
-use super::slab::{Call, Endless};
+use super::slab::Call;
 use crate::doorbell::Doorbell;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -121,13 +121,9 @@ impl Uring {
         self.push(entry.user_data(u64::from(index)));
     }
 
-    /// Ends what slot `index` waits for early; it still completes.
-    pub(crate) fn cancel(&mut self, index: u32, kind: Endless) {
-        let entry = match kind {
-            Endless::Poll => opcode::PollRemove::new(u64::from(index)).build(),
-            Endless::Command => opcode::AsyncCancel::new(u64::from(index)).build(),
-        };
-        self.push(entry.user_data(IGNORED));
+    /// Ends the poll of slot `index` early; it still completes.
+    pub(crate) fn cancel_poll(&mut self, index: u32) {
+        self.push(opcode::PollRemove::new(u64::from(index)).build().user_data(IGNORED));
     }
 
     fn push(&mut self, entry: squeue::Entry) {
