@@ -10,6 +10,31 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+/// What a device says of a queue's requests, mapped: not yet any core's.
+pub struct QueueView {
+    fd: Arc<OwnedFd>,
+    shown: Shown,
+    bytes: usize,
+}
+
+impl QueueView {
+    /// That of an open device: a queue of `depth` requests, of each of which `bytes` bytes are
+    /// said. Where these lie in the device follows from the bytes of a page.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn map(
+        fd: Arc<OwnedFd>,
+        (depth, bytes): (u16, usize),
+        at: impl FnOnce(u64) -> u64,
+    ) -> io::Result<Self> {
+        let page = sys::page_bytes();
+        let whole = (usize::from(depth) * bytes).next_multiple_of(page as usize);
+        let shown = Shown::map(fd.as_fd(), at(page), whole)?;
+        Ok(Self { fd, shown, bytes })
+    }
+}
+
 /// The queue, used by tasks of one core.
 pub struct BlockQueue {
     reactor: Reactor,
@@ -19,22 +44,10 @@ pub struct BlockQueue {
 }
 
 impl BlockQueue {
-    /// Takes an open device over: a queue of `depth` requests, of each of which `bytes` bytes are
-    /// said. Where these lie in the device follows from the bytes of a page.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub fn new(
-        reactor: &Reactor,
-        fd: Arc<OwnedFd>,
-        (depth, bytes): (u16, usize),
-        at: impl FnOnce(u64) -> u64,
-    ) -> io::Result<Self> {
-        let page = sys::page_bytes();
-        let whole = (usize::from(depth) * bytes).next_multiple_of(page as usize);
-        let shown = Shown::map(fd.as_fd(), at(page), whole)?;
-        let fd = Descriptor::socket(fd);
-        Ok(Self { reactor: reactor.clone(), fd, shown, bytes })
+    /// The queue as this core's.
+    pub fn new(reactor: &Reactor, view: QueueView) -> Self {
+        let QueueView { fd, shown, bytes } = view;
+        Self { reactor: reactor.clone(), fd: Descriptor::socket(fd), shown, bytes }
     }
 
     /// Gives a command.
@@ -98,7 +111,8 @@ mod tests {
         use std::io::Write as _;
         let mut file = tempfile();
         file.write_all(bytes).expect("written");
-        BlockQueue::new(env.reactor(), Arc::new(file.into()), (64, 24), |_| 0).expect("mapped")
+        let view = QueueView::map(Arc::new(file.into()), (64, 24), |_| 0).expect("mapped");
+        BlockQueue::new(env.reactor(), view)
     }
 
     fn tempfile() -> std::fs::File {

@@ -67,6 +67,8 @@ pub(crate) struct Shared<M, S> {
     start: Instant,
     /// Whether no core may have a ring.
     blocking: bool,
+    /// Whether one that might has none.
+    lacks_rings: AtomicBool,
     /// From when the first core needs it.
     pool: Mutex<Option<Arc<BlockingPool>>>,
 }
@@ -77,7 +79,8 @@ impl<M: Send + 'static, S: Bind> Shared<M, S> {
         let blocking = use_blocking(&config);
         let posts = (0..config.cores).map(|_| Post::new()).collect::<Result<_, _>>()?;
         let (stop, start) = (AtomicBool::new(false), Instant::now());
-        let shared = Self { posts, stop, config, start, blocking, pool: Mutex::default() };
+        let (lacks_rings, pool) = (AtomicBool::new(blocking), Mutex::default());
+        let shared = Self { posts, stop, config, start, blocking, lacks_rings, pool };
         if blocking {
             shared.pool()?;
         }
@@ -121,6 +124,7 @@ impl<M: Send + 'static, S: Bind> Shared<M, S> {
             true => with(Some(self.pool()?))?,
             false => with(None).or_else(|error| {
                 warn_blocking(&error);
+                self.lacks_rings.store(true, Ordering::Relaxed);
                 with(Some(self.pool()?))
             })?,
         };
@@ -239,6 +243,11 @@ impl<M: Send + 'static, S: Bind> Handle<M, S> {
     /// How many cores there are.
     pub fn cores(&self) -> u16 {
         self.shared.cores()
+    }
+
+    /// Whether all cores have io_uring, as far as they have started.
+    pub fn has_rings(&self) -> bool {
+        !self.shared.lacks_rings.load(Ordering::Relaxed)
     }
 
     /// How a core has spent its time until now; `None` if there is no such core.

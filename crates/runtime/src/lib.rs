@@ -10,6 +10,7 @@
 //! - [`Socket`], [`Listener`]: TCP and Unix streams. [`Stream`]: a socket as an [`io::Transport`].
 //! - [`RequestDevice`]: where the kernel hands out requests, as FUSE's does. [`BlockQueue`]: the
 //!   same of block devices, by ublk.
+//! - [`Errand`]: what a thread that is no core asks of the kernel, with a limit of time.
 //! - [`CoreCounts`]: how a core spends its time.
 //! - [`say`]: what the daemon reports, whether or not anybody takes it.
 //!
@@ -22,7 +23,7 @@
 //! - The reactor owns buffers and file handles from submission to completion; dropping a ticket
 //!   cancels nothing.
 //! - After warm-up a file I/O, a wake, a timer and a piece of mail allocate nothing.
-//! - `unsafe` only in `sys`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
+//! - `unsafe` only in `sys`, `errand`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
 
 mod blocks;
 mod busy;
@@ -30,6 +31,7 @@ mod config;
 mod cores;
 mod doorbell;
 mod env;
+mod errand;
 mod lookout;
 mod reactor;
 mod requests;
@@ -40,11 +42,12 @@ mod sys;
 mod task;
 mod timer;
 
-pub use blocks::BlockQueue;
+pub use blocks::{BlockQueue, QueueView};
 pub use busy::CoreCounts;
 pub use config::Config;
 pub use cores::{Call, Handle, Runtime, run_single, run_single_with};
 pub use env::{Bind, CoreEnv, NoDrive};
+pub use errand::Errand;
 pub use reactor::{
     Descriptor, DoneTicket, Errno, Reactor, ReadTicket, Sleep, ZeroMode, try_io_uring,
 };

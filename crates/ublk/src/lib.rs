@@ -40,6 +40,9 @@ pub const MEMORY: MemorySize = MemorySize {
 
 /// A queue of a device, used by tasks of one core.
 pub trait Queue: 'static {
+    /// How many requests there may be: their tags are smaller.
+    fn depth(&self) -> u16;
+
     /// Waits for the next request of a tag; answers the one before, if there was one, with the
     /// bytes that were moved or an error's number, negative.
     ///

@@ -7,7 +7,7 @@ use front::memory::LARGEST;
 /// Most bytes of one read or write.
 pub const REQUEST_BYTES_MAX: usize = 1 << 20;
 
-/// Requests of a queue under way.
+/// Requests of a queue under way, as they are asked for.
 pub const DEPTH: u16 = 64;
 
 /// Most bytes that one request discards or makes zero: it holds up no other for long.

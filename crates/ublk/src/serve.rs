@@ -9,9 +9,9 @@
 //!
 //! Invariant: a task waits for memory only while it holds none.
 
-use crate::limits::{DEPTH, REQUEST_BYTES_MAX};
+use crate::limits::REQUEST_BYTES_MAX;
 use crate::wire::{Ask, FAILED, NOT_SUPPORTED, Request};
-use crate::{Fence, Gone, Queue};
+use crate::{Fence, Queue};
 use front::{ConnectionMemory, Passage, Share};
 use io::local::Semaphore;
 use io::{BlockError, Blocks, Env, Priority};
@@ -29,9 +29,9 @@ pub async fn serve<E: Env, Q: Queue, V: Blocks>(
 ) -> bool {
     let Some(share) = Share::open(memory) else { return false };
     let passage = Rc::new(fence.enter(queue.link()));
-    let over = Rc::new(Semaphore::new(0));
+    let (over, depth) = (Rc::new(Semaphore::new(0)), queue.depth());
     let session = Rc::new(Session { env: env.clone(), queue, volume, share, passage });
-    for tag in 0..DEPTH {
+    for tag in 0..depth {
         let (session, over) = (session.clone(), over.clone());
         env.spawn(Priority::First, async move {
             session.serve(tag).await;
@@ -42,7 +42,7 @@ pub async fn serve<E: Env, Q: Queue, V: Blocks>(
         });
     }
     drop(session);
-    over.acquire(DEPTH.into()).await;
+    over.acquire(depth.into()).await;
     true
 }
 
@@ -59,10 +59,7 @@ impl<E: Env, Q: Queue, V: Blocks> Session<E, Q, V> {
     async fn serve(&self, tag: u16) {
         let mut answer = None;
         while let Ok(request) = self.queue.next(tag, answer).await {
-            answer = match self.carry_out(tag, request).await {
-                Ok(answer) => Some(answer),
-                Err(Gone) => return,
-            };
+            answer = Some(self.carry_out(tag, request).await);
         }
     }
 
@@ -73,11 +70,11 @@ impl<E: Env, Q: Queue, V: Blocks> Session<E, Q, V> {
     }
 
     /// Carries a request out; its answer.
-    async fn carry_out(&self, tag: u16, request: Request) -> Result<i32, Gone> {
+    async fn carry_out(&self, tag: u16, request: Request) -> i32 {
         let Request { ask, offset, bytes } = request;
         let moves = matches!(ask, Ask::Read | Ask::Write { .. });
         if moves && bytes > REQUEST_BYTES_MAX as u64 || ask != Ask::Flush && !self.has(&request) {
-            return Ok(FAILED);
+            return FAILED;
         }
         let outcome = match ask {
             Ask::Read => return self.read(tag, offset, bytes as usize).await,
@@ -91,27 +88,29 @@ impl<E: Env, Q: Queue, V: Blocks> Session<E, Q, V> {
                 self.passage.pass().await;
                 self.volume.write_zeroes(offset, bytes, fua).await
             }
-            Ask::Unknown => return Ok(NOT_SUPPORTED),
+            Ask::Unknown => return NOT_SUPPORTED,
         };
-        Ok(answer(outcome, 0))
+        answer(outcome, 0)
     }
 
-    async fn read(&self, tag: u16, offset: u64, bytes: usize) -> Result<i32, Gone> {
+    async fn read(&self, tag: u16, offset: u64, bytes: usize) -> i32 {
         let (into, _lease) = self.share.take_all(&self.env, bytes).await;
         let (outcome, data) = self.volume.read(offset, into).await;
-        if outcome.is_ok() {
-            self.queue.give(tag, &data)?;
+        if outcome.is_ok() && self.queue.give(tag, &data).is_err() {
+            return FAILED;
         }
-        Ok(answer(outcome, bytes))
+        answer(outcome, bytes)
     }
 
-    async fn write(&self, tag: u16, (offset, bytes): (u64, usize), fua: bool) -> Result<i32, Gone> {
+    async fn write(&self, tag: u16, (offset, bytes): (u64, usize), fua: bool) -> i32 {
         let (mut data, _lease) = self.share.take_all(&self.env, bytes).await;
         // Before anything is computed of it: whoever writes may change it meanwhile.
-        self.queue.take(tag, &mut data)?;
+        if self.queue.take(tag, &mut data).is_err() {
+            return FAILED;
+        }
         self.passage.pass().await;
         let outcome = self.volume.write(offset, data.freeze(), fua).await;
-        Ok(answer(outcome, bytes))
+        answer(outcome, bytes)
     }
 }
 

@@ -38,6 +38,10 @@ struct Kernel {
 }
 
 impl Queue for Kernel {
+    fn depth(&self) -> u16 {
+        DEPTH
+    }
+
     async fn next(&self, tag: u16, answer: Option<i32>) -> Result<Request, Gone> {
         if let Some(answer) = answer {
             assert!(self.answers.borrow_mut().insert(tag, answer).is_none(), "answered twice");

@@ -156,6 +156,12 @@ impl Slot {
         })
     }
 
+    /// Whether the request ends by itself. A driver's command does when that has something to say,
+    /// or with the ring.
+    fn ends(&self) -> bool {
+        !matches!(self.request, Some(Request { work: Work::Command { .. }, .. }))
+    }
+
     /// Bytes that are still to be moved; `None` if the work moves none.
     fn remaining(&self) -> Option<usize> {
         let whole = match &self.request.as_ref()?.work {
@@ -271,12 +277,12 @@ impl Slab {
         slot.retries = 0;
         slot.request = Some(request);
         slot.data.extend(data);
-        self.in_flight += 1;
+        self.in_flight += usize::from(slot.ends());
         let (fd, call) = slot.call();
         (index, fd, call)
     }
 
-    /// Requests that the kernel has not finished.
+    /// Requests that the kernel has not finished, but for a driver's commands.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -299,7 +305,7 @@ impl Slab {
             Some(left) if result == 0 && left > 0 => -Errno::END.0,
             _ => result,
         };
-        self.in_flight -= 1;
+        self.in_flight -= usize::from(slot.ends());
         // Gives the pieces back to their pool, which takes no borrow of ours.
         slot.data.clear();
         if slot.state == State::Orphan {
@@ -348,11 +354,11 @@ impl Slab {
     }
 
     /// Gives up: the memory of requests in flight is never freed, since the kernel may still
-    /// write to it.
+    /// write to it. A driver's command has none: what it was asked by is closed.
     pub(crate) fn leak(&mut self) {
         for slot in self.slots.drain(..) {
             match slot.state {
-                State::Pending | State::Orphan => core::mem::forget(slot),
+                State::Pending | State::Orphan if slot.ends() => core::mem::forget(slot),
                 _ => drop(slot),
             }
         }
@@ -409,5 +415,22 @@ mod tests {
         slab.complete(1, 0);
         slab.leak();
         assert_eq!(Arc::strong_count(&claim), 2, "the one in flight has it, and nobody else");
+    }
+
+    /// Nobody waits for what a driver says only when it has something to say.
+    #[test]
+    fn a_drivers_command_is_not_waited_for_and_closes_its_file() {
+        let (mut slab, driver) =
+            (Slab::default(), Arc::new(OwnedFd::from(File::open("/dev/null").expect("open"))));
+        let work = Work::Command { code: 1, says: [0; 16] };
+        let on = Descriptor::socket(driver.clone());
+        let (index, _, _) = slab.start(Request { on: on.clone(), work }, Gather::new());
+        slab.start(Request { on, work: Work::Sync }, Gather::new());
+        assert_eq!(slab.in_flight(), 1);
+        slab.complete(1, 0);
+        assert_eq!((slab.in_flight(), Arc::strong_count(&driver)), (0, 2));
+        slab.abandon(index);
+        slab.leak();
+        assert_eq!(Arc::strong_count(&driver), 1);
     }
 }

@@ -32,7 +32,7 @@ pub enum Code {
     EndRecovery,
     /// Ends it: requests that wait get errors.
     Stop,
-    /// Forgets it.
+    /// Forgets it, once nobody has it open any more, for which it does not wait.
     Delete,
 }
 
@@ -48,7 +48,7 @@ impl Code {
             Self::BeginRecovery => code(3, 0x10),
             Self::EndRecovery => code(3, 0x11),
             Self::Stop => code(3, 0x07),
-            Self::Delete => code(3, 0x05),
+            Self::Delete => code(2, 0x14),
         }
     }
 }
@@ -216,6 +216,7 @@ mod tests {
         assert_eq!(Code::Add.number(), 0xc020_7504);
         assert_eq!(Code::Info.number(), 0x8020_7502);
         assert_eq!(Code::Features.number(), 0x8020_7513);
+        assert_eq!(Code::Delete.number(), 0x8020_7514);
         let all = command(7, (0x1122, 64), 9);
         assert_eq!(all[..8], [7, 0, 0, 0, 0xff, 0xff, 64, 0]);
         assert_eq!((all[8..10].to_vec(), all[16]), (vec![0x22, 0x11], 9));
