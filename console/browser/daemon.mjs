@@ -132,7 +132,7 @@ export class Daemon extends Served {
   #endServices() {
     if (!this.hasServices) return;
     try {
-      const all = this.command(['export', 'list']).exports.filter((own) => ['loop', 'fuse'].includes(own.kind));
+      const all = this.command(['export', 'list']).exports.filter((own) => ['loop', 'ublk', 'fuse'].includes(own.kind));
       for (const own of all) this.command(['export', 'delete', own.id]);
     } catch (error) {
       console.error(`what is mounted stays: ${error.message}`);

@@ -41,6 +41,7 @@ export const EXPORTS: Record<ExportKind, string> = {
   NvmeTcp: 'NVMe/TCP',
   Nbd: 'NBD',
   Loop: 'block device of this server',
+  Ublk: 'block device of this server (ublk)',
   Fuse: 'file of this server',
 };
 
@@ -403,7 +404,8 @@ export function kindOf(connection: Connection): ExportKind {
 export function localPath(connection: Connection): string | null {
   const own = connection.Oem.Palisade;
   switch (kindOf(connection)) {
-    case 'Loop': return own.Link ?? own.URI;
+    case 'Loop':
+    case 'Ublk': return own.Link ?? own.URI;
     case 'Fuse': return own.File ?? own.URI;
     default: return null;
   }

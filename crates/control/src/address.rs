@@ -124,7 +124,7 @@ pub fn text(address: &ExportAddress) -> String {
         ExportAddress::NbdTcp(address) => address.clone(),
         ExportAddress::NbdUnix(path) => format!("unix:{path}"),
         ExportAddress::NvmeTcp(_) => keys(address).join(", "),
-        ExportAddress::Device => "this machine".to_owned(),
+        ExportAddress::Device | ExportAddress::Ublk => "this machine".to_owned(),
         ExportAddress::File(path) => path.clone(),
     }
 }
@@ -143,7 +143,7 @@ pub fn uri(address: &ExportAddress, export: &str) -> String {
                 .map_or("", |listener| listener.advertise.as_deref().unwrap_or(&listener.address));
             format!("nvme+tcp://{first}/{}/{}", nvme.subsystem, nvme.nsid)
         }
-        ExportAddress::Device => format!("{}/{export}", services::LINKS),
+        ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),
         ExportAddress::File(path) => format!("file://{}", quoted(path)),
     }
 }

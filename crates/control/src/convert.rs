@@ -215,10 +215,13 @@ pub fn export(
         Some((device, link, health)) => (device, link, Some(health)),
         None => (None, None, None),
     };
+    let is_ublk = standing.services().is_ublk(&id);
     view::Export {
         kind: match &status.address {
             ExportAddress::NbdTcp(_) | ExportAddress::NbdUnix(_) => view::ExportKind::Nbd,
             ExportAddress::NvmeTcp(_) => view::ExportKind::NvmeTcp,
+            ExportAddress::Ublk => view::ExportKind::Ublk,
+            ExportAddress::Device if is_ublk => view::ExportKind::Ublk,
             ExportAddress::Device => view::ExportKind::Loop,
             ExportAddress::File(_) => view::ExportKind::Fuse,
         },

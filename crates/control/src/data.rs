@@ -10,6 +10,7 @@
 use crate::connection::{Connections, Fences, Table};
 use crate::cores::{Core, CoreEnv};
 use crate::counters::{Ledger, OnCore};
+use crate::devices::{Devices, Known, Queue};
 use crate::fabrics::Fabrics;
 use crate::failure;
 use crate::files::{File, Files};
@@ -49,6 +50,8 @@ thread_local! {
     static SERVER: RefCell<Option<Rc<Server>>> = const { RefCell::new(None) };
     /// What serves files on the core that this thread is.
     static FILES: RefCell<Option<Rc<Files>>> = const { RefCell::new(None) };
+    /// What serves queues of devices on the core that this thread is.
+    static DEVICES: RefCell<Option<Rc<Devices>>> = const { RefCell::new(None) };
 }
 
 fn connections() -> Option<Rc<Connections>> {
@@ -63,6 +66,7 @@ impl Drop for Registered {
         CONNECTIONS.take();
         SERVER.take();
         FILES.take();
+        DEVICES.take();
     }
 }
 
@@ -105,6 +109,7 @@ pub fn start(
         let core = (core, OnCore::new(env.core(), counted.clone()));
         let fences = fences.clone();
         FILES.set(Some(Files::new(core.clone(), fences.clone(), reach.clone())));
+        DEVICES.set(Some(Devices::new(core.clone(), fences.clone(), reach.clone())));
         let connections = Connections::new(core.clone(), fences, told.clone(), reach.as_ref());
         CONNECTIONS.set(Some(connections));
         let server = Server::new(core, env.clone(), shared.clone(), told.clone(), reach.as_ref());
@@ -240,6 +245,23 @@ impl Data {
                 }
             }),
         );
+    }
+
+    /// Serves a queue of a device of this machine on a core.
+    pub fn serve_device(&self, core: CoreId, queue: Queue, known: Arc<Known>) {
+        self.handle.run_on(
+            core,
+            Box::new(move |env| {
+                if let Some(devices) = DEVICES.with_borrow(Clone::clone) {
+                    devices.serve(env, queue, known);
+                }
+            }),
+        );
+    }
+
+    /// Whether all cores have io_uring.
+    pub fn has_rings(&self) -> bool {
+        self.handle.has_rings()
     }
 
     /// Drives behind NVMe over Fabrics.

@@ -187,7 +187,9 @@ impl Exports {
     pub async fn listen(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
         let export = match address {
             ExportAddress::NvmeTcp(export) => export,
-            ExportAddress::Device | ExportAddress::File(_) => return Ok(address.clone()),
+            ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => {
+                return Ok(address.clone());
+            }
             _ => return self.listen_nbd(address, Lookup::Now).await,
         };
         let mut listeners = Vec::new();
@@ -365,7 +367,7 @@ impl Exports {
                 self.add_to_table(name, target, &keys[0])
             }
             // They listen nowhere.
-            ExportAddress::Device | ExportAddress::File(_) => return Ok(()),
+            ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => return Ok(()),
         };
         match outcome {
             Ok(()) => self.standing.how().served.insert(export, keys),

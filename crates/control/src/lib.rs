@@ -73,6 +73,7 @@ mod cores;
 mod counters;
 mod creating;
 mod data;
+mod devices;
 mod digest;
 mod events;
 mod exports;

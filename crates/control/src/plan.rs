@@ -316,7 +316,7 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
             let volume = &volume_of(array, &request.volume)?.name;
             steps([match &request.local {
                 None => format!("serve volume {name}/{volume} at {}", at.join(", ")),
-                Some(LocalExport::Device) => {
+                Some(LocalExport::Device | LocalExport::Ublk) => {
                     format!("make a block device of this machine of volume {name}/{volume}")
                 }
                 Some(LocalExport::File(path)) => {

@@ -195,6 +195,7 @@ pub(crate) fn status(uuid: Uuid, numbers: &[u32]) -> ArrayStatus {
         state: ArrayState::Optimal,
         strip_bytes: 65536,
         block_bytes: 512,
+        discard_bytes: 1 << 20,
         size_bytes: 0,
         free_bytes: 0,
         epoch: 1,

@@ -353,7 +353,9 @@ pub fn check_export(request: &view::CreateExport) -> Result<(), Error> {
     match (nbd, &nvme_tcp[..], &request.local) {
         (Some(nbd), [], None) if !says_of_nvme => address::parse(nbd).map(|_| ()),
         (None, [_, ..], None) => check_nvme(request),
-        (None, [], Some(view::LocalExport::Device)) if !says_of_nvme => Ok(()),
+        (None, [], Some(view::LocalExport::Device | view::LocalExport::Ublk)) if !says_of_nvme => {
+            Ok(())
+        }
         (None, [], Some(view::LocalExport::File(path))) if !says_of_nvme => {
             address::check_file(path)
         }
@@ -414,6 +416,7 @@ fn wanted(
     match (&request.nbd, &request.local) {
         (Some(nbd), _) => address::parse(nbd),
         (None, Some(view::LocalExport::Device)) => Ok(ExportAddress::Device),
+        (None, Some(view::LocalExport::Ublk)) => Ok(ExportAddress::Ublk),
         (None, Some(view::LocalExport::File(path))) => Ok(ExportAddress::File(path.clone())),
         (None, None) => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, recorded, exports)?)),
     }
@@ -431,10 +434,11 @@ fn is_alike(one: &ExportAddress, other: &ExportAddress) -> bool {
 }
 
 /// Whether two exports of one volume are one: those over NVMe are, since hosts take namespaces that
-/// are known by the same for one namespace.
+/// are known by the same for one namespace, and block devices of this machine, which have one link.
 fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
     let is_nvme = |address| matches!(address, &ExportAddress::NvmeTcp(_));
-    one == other || is_nvme(one) && is_nvme(other)
+    let is_device = |address| matches!(address, &ExportAddress::Device | &ExportAddress::Ublk);
+    one == other || is_nvme(one) && is_nvme(other) || is_device(one) && is_device(other)
 }
 
 /// Whether no other volume is to be at the path of a file.

@@ -9,6 +9,7 @@
 //! |--------------------|---------------------------------------|---------------------------|
 //! | wanted             | nothing serves it                     | descriptors come          |
 //! | attached           | cores have descriptors of its file    | it is not mounted any more |
+//! | attached           | cores serve the queues of its device  | the device has ended       |
 //! | leaving            | it is to go, unless somebody uses it  | gone, or busy             |
 //!
 //! Invariants
@@ -20,6 +21,7 @@
 
 use crate::connection::Target;
 use crate::data::Data;
+use crate::devices::{Known, Queue};
 use crate::files::File;
 use crate::lock::lock;
 use engine::manage::command::{ArrayStatus, ExportStatus};
@@ -33,6 +35,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
@@ -76,6 +79,8 @@ struct Inner {
     exports: BTreeMap<String, Own>,
     /// Of arrays that don't run.
     absent: Vec<Wanted>,
+    /// Devices that cores serve, by [`Wanted::id`]: as long as they do, whatever is wanted.
+    devices: BTreeMap<String, Device>,
     /// The last that was given to a change.
     revision: u64,
     /// Since when `palisade services` is waited for, unless it is there.
@@ -108,6 +113,13 @@ impl Drop for Mount {
     }
 }
 
+/// A ublk device that cores serve, and the mount that it counts as.
+#[derive(Clone)]
+struct Device {
+    known: Weak<Known>,
+    mount: (u64, Weak<Mount>),
+}
+
 /// What became of an export that was to go.
 pub enum Left {
     /// It is gone, or nobody is there who could say.
@@ -127,19 +139,33 @@ pub struct Services {
     told: watch::Sender<()>,
     /// The daemon ends.
     ending: watch::Sender<bool>,
+    /// The same, for cores.
+    is_ending: Arc<AtomicBool>,
 }
 
 /// An export that nothing is known of yet.
 fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -> Wanted {
     let (array, volume) = name;
-    let (attached, leaving, suspended) = (false, false, false);
-    let (revision, bytes) = (0, 0);
-    Wanted { id, revision, array, volume, kind, bytes, block_bytes, attached, leaving, suspended }
+    Wanted {
+        id,
+        revision: 0,
+        array,
+        volume,
+        kind,
+        bytes: 0,
+        block_bytes,
+        best_bytes: block_bytes,
+        discard_bytes: block_bytes,
+        attached: false,
+        leaving: false,
+        suspended: false,
+    }
 }
 
 fn kind_of(address: &ExportAddress) -> Option<Kind> {
     match address {
         ExportAddress::Device => Some(Kind::Device),
+        ExportAddress::Ublk => Some(Kind::Ublk),
         ExportAddress::File(path) => Some(Kind::File(path.clone())),
         _ => None,
     }
@@ -154,7 +180,8 @@ impl Default for Services {
         let inner = Mutex::default();
         let (changed, told) = (watch::Sender::new(()), watch::Sender::new(()));
         let (is_there, ending) = (watch::Sender::new(false), watch::Sender::new(false));
-        Self { inner, is_there, changed, told, ending }
+        let is_ending = Arc::default();
+        Self { inner, is_there, changed, told, ending, is_ending }
     }
 }
 
@@ -166,6 +193,7 @@ impl Services {
     /// The daemon ends: nothing is said any more. What is there stays, and whoever uses it has
     /// errors until the daemon is there again.
     pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
         self.ending.send_replace(true);
     }
 
@@ -182,6 +210,9 @@ impl Services {
         let Some(kind) = kind_of(&status.address) else { return };
         let bytes = array.volumes.iter().find(|volume| volume.uuid == status.volume);
         let bytes = bytes.map_or(0, |volume| volume.bytes);
+        let id = uri::connection_id(&array.uuid.to_string(), status.id);
+        // Not dropped while others are locked out: the last to drop it locks them out, too.
+        let device;
         let mut inner = self.inner();
         let export = target.export.clone();
         let is_known = |own: &Own| {
@@ -191,10 +222,21 @@ impl Services {
         let known = inner.exports.get(&export).filter(|own| is_known(own));
         let had = known.map(|own| own.wanted.bytes);
         if had.is_none() {
-            let id = uri::connection_id(&array.uuid.to_string(), status.id);
             let name = (array.name.clone(), status.volume_name.clone());
-            let wanted = Wanted { bytes, ..wanted_of(id, name, kind, array.block_bytes) };
-            let own = Own { target, wanted, mount: (0, Weak::new()), standing: None };
+            let (best_bytes, discard_bytes) = (array.strip_bytes, array.discard_bytes);
+            let wanted = wanted_of(id.clone(), name, kind, array.block_bytes);
+            let mut wanted = Wanted { bytes, best_bytes, discard_bytes, ..wanted };
+            let mut mount = (0, Weak::new());
+            // A device is served on, whichever run of its array that is.
+            let served = inner.devices.get(&id).cloned();
+            device = served.as_ref().and_then(|served| served.known.upgrade());
+            if let (Some(served), Some(device)) = (served, &device)
+                && device.volume == target.volume
+            {
+                device.array.store(target.array.0, Ordering::Relaxed);
+                (mount, wanted.attached) = (served.mount, true);
+            }
+            let own = Own { target, wanted, mount, standing: None };
             inner.exports.insert(export.clone(), own);
             inner.change(&export, |_| ());
         } else if had != Some(bytes) {
@@ -301,11 +343,21 @@ impl Services {
                 Ok(Left::Busy(why.unwrap_or_else(|| "no answer in time".to_owned())))
             }
             Err(error) => {
-                // What nobody has mounted needs nobody to end it.
+                // What nobody has mounted needs nobody to end it. A device of ublk may be used
+                // though no core has it.
                 let is_attached = self.set_leaving(export, false) == Some(true);
-                if is_attached { Err(error) } else { Ok(Left::Gone) }
+                let is_there = is_attached || self.has_link(export);
+                if is_there { Err(error) } else { Ok(Left::Gone) }
             }
         }
+    }
+
+    /// Whether a device is, or was, linked for an export.
+    fn has_link(&self, export: &str) -> bool {
+        let inner = self.inner();
+        let own = inner.exports.get(export).filter(|own| !matches!(own.wanted.kind, Kind::File(_)));
+        let link = own.and_then(|own| services::link(&own.wanted.array, &own.wanted.volume));
+        link.is_some_and(|link| link.is_symlink())
     }
 
     /// An export that was to leave stays.
@@ -383,7 +435,7 @@ impl Services {
                 State::Ok | State::Busy => view::ServiceState::Ok,
                 State::Failed | State::Gone => view::ServiceState::Failed,
             };
-            health.problem = said.problem.clone().filter(|_| said.state == State::Failed);
+            health.problem = said.problem.clone().filter(|_| said.state != State::Busy);
             let since = services::now().saturating_sub(said.checked);
             if since > STALE {
                 health.state = view::ServiceState::Failed;
@@ -396,9 +448,20 @@ impl Services {
             health.problem = Some("its array does not run".to_owned());
         }
         let Wanted { kind, array, volume, .. } = &own.wanted;
-        let link = services::link(array, volume).filter(|_| *kind == Kind::Device);
+        let is_file = matches!(kind, Kind::File(_));
+        let link = services::link(array, volume).filter(|_| !is_file);
         let link = link.map(|link| link.display().to_string());
         Some((said.and_then(|said| said.device.clone()), link, health))
+    }
+
+    /// Whether an export is a device of ublk now.
+    pub fn is_ublk(&self, export: &str) -> bool {
+        let inner = self.inner();
+        let Some(own) = inner.exports.get(export) else { return false };
+        let device = own.standing.as_ref().and_then(|said| said.device.as_deref());
+        let served = inner.devices.get(&own.wanted.id);
+        device.is_some_and(services::is_ublk)
+            || served.is_some_and(|device| device.known.strong_count() > 0)
     }
 
     /// Cores serve it no more, if it is this mount.
@@ -423,28 +486,7 @@ impl Services {
         if descriptors.len() != usize::from(data.cores()) {
             return Err(format!("{} descriptors for {} cores", descriptors.len(), data.cores()));
         }
-        let mut inner = self.inner();
-        let found = inner.exports.iter().find(|(_, own)| own.wanted.id == id);
-        let export = found.map(|(export, _)| export.clone());
-        let export = export.ok_or("it is not wanted any more")?;
-        let mut served = None;
-        if inner.exports.get(&export).is_some_and(|own| own.wanted.suspended) {
-            return Err("its array does not run".to_owned());
-        }
-        // No mount of the export had this number, nor one of an earlier run of its array.
-        let number = inner.revision + 1;
-        inner.change(&export, |own| {
-            let of = Arc::downgrade(self);
-            let mount = Arc::new(Mount { of, export: export.clone(), number });
-            own.mount = (number, Arc::downgrade(&mount));
-            own.wanted.attached = true;
-            served = Some((own.target.clone(), mount));
-        });
-        let now = inner.exports.get(&export).map(|own| own.wanted.clone());
-        drop(inner);
-        let (Some(now), Some((target, mount))) = (now, served) else {
-            return Err("it is not wanted any more".to_owned());
-        };
+        let (now, target, mount) = self.take(id)?;
         let FileLook { uid, gid, mode, seconds } = look;
         let look = Look { uid, gid, mode, seconds };
         for (core, fd) in (0..data.cores()).map(CoreId).zip(descriptors) {
@@ -453,6 +495,77 @@ impl Services {
         }
         self.changed.send_replace(());
         Ok(now)
+    }
+
+    /// An export is attached from here on, as long as its mount is held.
+    fn take(self: &Arc<Self>, id: &str) -> Result<(Wanted, Target, Arc<Mount>), String> {
+        const GONE: &str = "it is not wanted any more";
+        let mut inner = self.inner();
+        let found = inner.exports.iter().find(|(_, own)| own.wanted.id == id);
+        let (export, own) = found.ok_or(GONE)?;
+        if own.wanted.suspended {
+            return Err("its array does not run".to_owned());
+        }
+        let export = export.clone();
+        // No mount of the export had this number, nor one of an earlier run of its array.
+        let number = inner.revision + 1;
+        let mount = Arc::new(Mount { of: Arc::downgrade(self), export: export.clone(), number });
+        inner.change(&export, |own| {
+            own.mount = (number, Arc::downgrade(&mount));
+            own.wanted.attached = true;
+        });
+        let own = inner.exports.get(&export).ok_or(GONE)?;
+        Ok((own.wanted.clone(), own.target.clone(), mount))
+    }
+
+    /// Has the cores serve the device of an export: each so many of its queues as others.
+    fn attach_device(
+        self: &Arc<Self>,
+        data: &Data,
+        id: &str,
+        (queues, depth): (u16, u16),
+        own: Vec<OwnedFd>,
+    ) -> Result<Wanted, String> {
+        let [device] = <[OwnedFd; 1]>::try_from(own)
+            .map_err(|own| format!("{} descriptors for a device", own.len()))?;
+        if !data.has_rings() {
+            return Err("the daemon has no io_uring".to_owned());
+        }
+        self.has_room(data, queues)?;
+        let device = Arc::new(device);
+        // Of a device none or all queues are served: what a core serves can't be taken from it.
+        let map = |number| Queue::map(device.clone(), number, depth);
+        let all: Vec<Queue> = (0..queues)
+            .map(map)
+            .collect::<io::Result<_>>()
+            .map_err(|error| format!("its queues: {error}"))?;
+        let (now, target, mount) = self.take(id)?;
+        let of = (target.array, target.volume);
+        let counts_as = (mount.number, Arc::downgrade(&mount));
+        let known = Arc::new(Known::new(of, queues, self.is_ending.clone(), mount));
+        let device = Device { known: Arc::downgrade(&known), mount: counts_as };
+        let mut inner = self.inner();
+        inner.devices.retain(|_, device| device.known.strong_count() > 0);
+        inner.devices.insert(id.to_owned(), device);
+        drop(inner);
+        for (queue, core) in all.into_iter().zip((0..data.cores()).cycle().map(CoreId)) {
+            data.serve_device(core, queue, known.clone());
+        }
+        self.changed.send_replace(());
+        Ok(now)
+    }
+
+    /// Whether each core has memory for its part of another device with so many queues.
+    fn has_room(&self, data: &Data, queues: u16) -> Result<(), String> {
+        let of_a_core = |queues: u16| usize::from(queues.div_ceil(data.cores()));
+        // Not dropped while others are locked out.
+        let served: Vec<Arc<Known>> =
+            self.inner().devices.values().filter_map(|device| device.known.upgrade()).collect();
+        let taken: usize = served.iter().map(|known| of_a_core(known.queues)).sum();
+        match taken + of_a_core(queues) <= ublk::MEMORY.connections {
+            true => Ok(()),
+            false => Err(format!("no memory for more than {taken} queues on a data core")),
+        }
     }
 
     /// What is said of exports; whether any is otherwise than it was.
@@ -472,12 +585,13 @@ impl Services {
         is_other
     }
 
-    fn wanted(&self, cores: u16) -> Order {
+    fn wanted(&self, data: &Data) -> Order {
         let inner = self.inner();
         let mut all: BTreeMap<&str, &Wanted> =
             inner.absent.iter().map(|wanted| (wanted.id.as_str(), wanted)).collect();
         all.extend(inner.exports.values().map(|own| (own.wanted.id.as_str(), &own.wanted)));
-        Order::Wanted { cores, exports: all.into_values().cloned().collect() }
+        let (cores, rings) = (data.cores(), data.has_rings());
+        Order::Wanted { cores, rings, exports: all.into_values().cloned().collect() }
     }
 
     /// Serves `palisade services`, one at a time, until it is aborted. Only root is it, or the
@@ -529,12 +643,16 @@ impl Services {
     ) -> io::Result<()> {
         let mut changed = self.changed.subscribe();
         let mut receiver = Receiver::default();
-        send(stream, &self.wanted(data.cores())).await?;
+        send(stream, &self.wanted(data)).await?;
         loop {
             tokio::select! {
                 word = receive(stream, &mut receiver) => match word? {
                     (Word::Attach { id, look }, own) => {
                         let outcome = self.attach(data, &id, look, own);
+                        send(stream, &Order::Attached { id, outcome }).await?;
+                    }
+                    (Word::AttachDevice { id, queues, depth }, own) => {
+                        let outcome = self.attach_device(data, &id, (queues, depth), own);
                         send(stream, &Order::Attached { id, outcome }).await?;
                     }
                     (Word::Are(all), _) => {
@@ -543,7 +661,7 @@ impl Services {
                         }
                     }
                 },
-                _ = changed.changed() => send(stream, &self.wanted(data.cores())).await?,
+                _ = changed.changed() => send(stream, &self.wanted(data)).await?,
             }
         }
     }

@@ -153,7 +153,7 @@ fn exports(record: &ArrayRecord) -> Rule {
             ExportAddress::NbdTcp(address) | ExportAddress::NbdUnix(address) => {
                 rule(address_fits(address), "the address of an export is not possible")?;
             }
-            ExportAddress::Device => {}
+            ExportAddress::Device | ExportAddress::Ublk => {}
             ExportAddress::File(path) => {
                 let fits = address_fits(path) && path.starts_with('/');
                 rule(fits, "the path of an export is not possible")?;

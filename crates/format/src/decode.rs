@@ -331,7 +331,8 @@ fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
         2 => ExportAddress::NbdUnix(from.text(len, ADDRESS_MAX)?),
         3 => ExportAddress::NvmeTcp(nvme(from.bytes(len)?)?),
         4 if len == 0 => ExportAddress::Device,
-        4 => return invalid("an export as a block device has an address"),
+        6 if len == 0 => ExportAddress::Ublk,
+        4 | 6 => return invalid("an export as a block device has an address"),
         5 => ExportAddress::File(from.text(len, ADDRESS_MAX)?),
         _ => return invalid("the kind of an export is not known"),
     };

@@ -192,6 +192,7 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::NvmeTcp(_) => 3,
         ExportAddress::Device => 4,
         ExportAddress::File(_) => 5,
+        ExportAddress::Ublk => 6,
     });
     out.zeros(1);
     out.count(address_bytes(export));
@@ -200,7 +201,7 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         | ExportAddress::NbdUnix(address)
         | ExportAddress::File(address) => out.text(address),
         ExportAddress::NvmeTcp(export) => nvme(out, export),
-        ExportAddress::Device => {}
+        ExportAddress::Device | ExportAddress::Ublk => {}
     }
 }
 
@@ -215,7 +216,7 @@ fn address_bytes(export: &ExportRecord) -> usize {
         | ExportAddress::NbdUnix(address)
         | ExportAddress::File(address) => address.len(),
         ExportAddress::NvmeTcp(export) => nvme_bytes(export),
-        ExportAddress::Device => 0,
+        ExportAddress::Device | ExportAddress::Ublk => 0,
     }
 }
 

@@ -158,12 +158,14 @@ pub enum ExportAddress {
     Device,
     /// A file of the server itself, its path.
     File(String),
+    /// A block device of the server itself by ublk, which its kernel has to have.
+    Ublk,
 }
 
 impl ExportAddress {
     /// Whether the server itself uses it.
     pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Device | Self::File(_))
+        matches!(self, Self::Device | Self::File(_) | Self::Ublk)
     }
 }
 

@@ -10,11 +10,13 @@ use crate::volume::Name;
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
 use control::names;
+use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
 use redfish::view::{self, Answer};
 use serde::Serialize;
 use serde_json::{Value, json};
+use services::Kept;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +46,13 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// End the block device of a volume on this machine, where no daemon comes back to serve it
+    Release {
+        /// Volume, as ARRAY/VOLUME
+        name: Name,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Delete an export; its hosts are disconnected
     Delete {
         /// ID of the export, as shown by `palisade export list`
@@ -64,6 +73,9 @@ pub struct Service {
     /// Make a block device of this machine: /dev/palisade/ARRAY/VOLUME
     #[arg(long, group = "protocol")]
     local: bool,
+    /// Make a block device of this machine as --local does, by ublk or not at all
+    #[arg(long, group = "protocol")]
+    ublk: bool,
     /// Mount the volume as a file of this machine, over a new or empty file
     #[arg(long, value_name = "PATH", group = "protocol")]
     fuse: Option<PathBuf>,
@@ -71,16 +83,16 @@ pub struct Service {
     #[arg(long, value_name = "ADDR:PORT", group = "protocol")]
     nvme_tcp: Vec<String>,
     /// NVMe: NQN of the subsystem [default: one for this volume]
-    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "fuse"])]
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "ublk", "fuse"])]
     subsystem: Option<String>,
     /// NVMe: NQN of a host that may connect; may be repeated
-    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "fuse"])]
+    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "ublk", "fuse"])]
     host: Vec<String>,
     /// NVMe: let any host connect
-    #[arg(long, conflicts_with_all = ["nbd", "local", "fuse", "host"])]
+    #[arg(long, conflicts_with_all = ["nbd", "local", "ublk", "fuse", "host"])]
     any_host: bool,
     /// NVMe: address that hosts are told behind address translation, one for each --nvme-tcp
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["nbd", "local", "fuse"])]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["nbd", "local", "ublk", "fuse"])]
     advertise: Vec<String>,
 }
 
@@ -97,6 +109,7 @@ impl Service {
             advertise: self.advertise.clone(),
             local: match &self.fuse {
                 Some(path) => Some(view::LocalExport::File(absolute_path(path))),
+                None if self.ublk => Some(view::LocalExport::Ublk),
                 None => self.local.then_some(view::LocalExport::Device),
             },
         }
@@ -118,6 +131,17 @@ pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
         Command::Show { id, output } => {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
             output.print(&Answer::new(names::export(&arrays, id)?.clone()), detail);
+        }
+        Command::Release { name, output } => {
+            let volume = format!("{}/{}", name.array, name.volume);
+            let device =
+                services::release(&name.array, &name.volume).map_err(|kept| match kept {
+                    Kept::Served(device) => Problem::new(&say::RELEASE_SERVED, &[&volume, &device]),
+                    Kept::Failed(why) => Problem::new(&say::RELEASE_FAILED, &[&volume, &why]),
+                })?;
+            output.print(&Answer::new(json!({ "device": device })), |_| {
+                format!("{device} of {volume} is released")
+            });
         }
         Command::Delete { id, how } => {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
@@ -205,6 +229,7 @@ fn wanted(request: &view::CreateExport) -> Value {
     }
     match &request.local {
         Some(view::LocalExport::Device) => return json!({}),
+        Some(view::LocalExport::Ublk) => return json!({ "Ublk": true }),
         Some(view::LocalExport::File(path)) => return json!({ "File": path }),
         None => {}
     }

@@ -258,6 +258,7 @@ mod tests {
         "event list",
         "event watch",
         "explain",
+        "export release",
         "export list",
         "export show",
         "login",

@@ -123,6 +123,8 @@ pub struct CreateExport {
 pub enum LocalExport {
     /// A block device.
     Device,
+    /// A block device by ublk, or none.
+    Ublk,
     /// A file at this path.
     File(String),
 }

@@ -485,17 +485,19 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
     });
     let (mut nbd, mut kind) = (None, ExportKind::NvmeTcp);
     if nvme.is_none() {
-        kind = random.pick(&[ExportKind::Nbd, ExportKind::Fuse, ExportKind::Loop]);
+        let all = [ExportKind::Nbd, ExportKind::Fuse, ExportKind::Loop, ExportKind::Ublk];
+        kind = random.pick(&all);
     }
     if kind == ExportKind::Nbd {
         let unix = "unix:/run/a b.sock".to_owned();
         nbd = Some(if random.chance() { unix } else { listener(random) });
     }
     let is_local = kind.fabric() == "local";
+    let is_device = is_local && kind != ExportKind::Fuse;
     Export {
         kind,
-        device: random.maybe(Random::text).filter(|_| kind == ExportKind::Loop),
-        link: random.maybe(Random::text).filter(|_| kind == ExportKind::Loop),
+        device: random.maybe(Random::text).filter(|_| is_device),
+        link: random.maybe(Random::text).filter(|_| is_device),
         file: random.maybe(Random::text).filter(|_| kind == ExportKind::Fuse),
         health: random.maybe(health).filter(|_| is_local),
         id: format!("{array}:{number}"),

@@ -4,9 +4,13 @@
 //! this process: `ID.N`, where N is another one than that of what is still there. Where a file is
 //! mounted, and whether what is below was made for it, stands in `ID.at` there, before it is.
 
+use crate::device::{self, Served};
+use crate::health::{self, Asker};
 use crate::mounts::{self, Fresh};
+use crate::ublk::{self, Driver};
 use crate::wire::{FileLook, Kind, Standing, State, Wanted};
-use crate::{health, loops};
+use crate::{blocks, links, loops};
+use ::ublk::wire::control::Info;
 use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -22,11 +26,21 @@ pub trait Host {
     /// Why it has not taken them.
     fn attach(&self, id: &str, look: FileLook, own: Vec<OwnedFd>) -> Result<Wanted, String>;
 
+    /// Hands the daemon that by which it serves an export's ublk device, which has so many queues
+    /// of so many requests; nothing stays here. What is wanted of the export from then on.
+    ///
+    /// # Errors
+    /// Why it has not taken it.
+    fn attach_device(&self, id: &str, queues: (u16, u16), own: OwnedFd) -> Result<Wanted, String>;
+
     /// The folder of this process.
     fn folder(&self) -> &Path;
 
     /// Data cores of the daemon.
     fn cores(&self) -> u16;
+
+    /// Whether they have io_uring.
+    fn has_rings(&self) -> bool;
 }
 
 /// How it went.
@@ -48,18 +62,18 @@ impl Outcome {
 
 /// Makes of what is there what is wanted. What is wanted once descriptors were handed over takes
 /// its place.
-pub fn converge(host: &impl Host, wanted: &mut Wanted) -> Standing {
+pub fn converge(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> Standing {
     let Outcome { state, problem, device } = match (wanted.suspended, wanted.leaving) {
         (true, _) => Outcome::why(State::Failed, "its array does not run"),
         (false, true) => leave(host, wanted),
-        (false, false) => serve(host, wanted),
+        (false, false) => serve(host, wanted, asker),
     };
     let (id, revision, checked) = (wanted.id.clone(), wanted.revision, health::now());
     Standing { id, revision, state, problem, device, checked }
 }
 
 fn link(wanted: &Wanted) -> Option<PathBuf> {
-    loops::link(&wanted.array, &wanted.volume)
+    links::link(&wanted.array, &wanted.volume)
 }
 
 /// Says where an export's file is mounted.
@@ -99,25 +113,84 @@ fn mounted(folder: &Path, id: &str) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn serve(host: &impl Host, wanted: &mut Wanted) -> Outcome {
-    let outcome = match try_to_serve(host, wanted) {
-        // Somebody unmounted what cores serve, and has it open; what is there is dead.
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => {
-            wanted.attached = false;
-            try_to_serve(host, wanted)
-        }
-        other => other,
+fn serve(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> Outcome {
+    let driver = match driver(host, wanted) {
+        Ok(driver) => driver,
+        Err(why) => return Outcome::why(State::Failed, why),
     };
-    match outcome {
-        Ok(device) => Outcome { device, ..Outcome::new(State::Ok) },
-        Err(why) => Outcome::why(State::Failed, why),
+    let outcome = match driver {
+        Some((driver, found)) => {
+            let known = found.map(|info| ublk::device(info.device));
+            match serve_device(host, (&driver, found), wanted, asker) {
+                // Whoever waits for it is told for which.
+                Err(why) => Ok(Outcome { device: known, ..Outcome::why(State::Failed, why) }),
+                well => well,
+            }
+        }
+        None => match serve_file(host, wanted, asker) {
+            // Somebody unmounted what cores serve, and has it open; what is there is dead.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => {
+                wanted.attached = false;
+                serve_file(host, wanted, asker)
+            }
+            other => other,
+        },
+    };
+    outcome.unwrap_or_else(|why| Outcome::why(State::Failed, why))
+}
+
+/// The driver of ublk, if it is to be had by that, and the device that there is.
+fn driver(host: &impl Host, wanted: &Wanted) -> io::Result<Option<(Driver, Option<Info>)>> {
+    let (folder, id) = (host.folder(), &wanted.id);
+    if let Kind::File(_) = wanted.kind {
+        return Ok(None);
     }
+    // Whatever there is meanwhile, requests wait at a device that is there.
+    if let Some((driver, info)) = device::find(folder, id)? {
+        return Ok(Some((driver, Some(info))));
+    }
+    let is_mounted = wanted.attached && !mounted(folder, id)?.is_empty();
+    match wanted.kind {
+        Kind::Device if is_mounted || !host.has_rings() => Ok(None),
+        // What of it can't be used is as good as none.
+        Kind::Device => Ok(Driver::load().unwrap_or_else(|error| {
+            runtime::say(format_args!("palisade: loop devices are made, as ublk is not: {error}"));
+            None
+        })),
+        _ if !host.has_rings() => Err(io::Error::other("the daemon has no io_uring")),
+        _ => Driver::load()?.map(Some).ok_or_else(|| {
+            io::Error::other("this kernel has no ublk; load ublk_drv (Linux 6.12), or use --local")
+        }),
+    }
+    .map(|driver| driver.map(|driver| (driver, None)))
+}
+
+fn serve_device(
+    host: &impl Host,
+    (driver, found): (&Driver, Option<Info>),
+    wanted: &mut Wanted,
+    asker: &mut Asker,
+) -> io::Result<Outcome> {
+    // What was there before the kernel had ublk is dead.
+    for path in mounted(host.folder(), &wanted.id)? {
+        end_at_once(host.folder(), &wanted.id, &path);
+    }
+    let Served { device, note } = device::serve(host, driver, found, wanted)?;
+    set_link(host, wanted, &device)?;
+    asker.read_a_block(Path::new(&device))?;
+    Ok(Outcome { problem: note, device: Some(device), ..Outcome::new(State::Ok) })
+}
+
+fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
+    let link = link(wanted).ok_or_else(|| io::Error::other("its name can't be that of a link"))?;
+    links::set_link(&link, device, (host.folder(), &wanted.id))
+        .map_err(|error| named(&link, &error))
 }
 
 /// Where its file is to be; of a device, in which folder.
 fn place(host: &impl Host, wanted: &Wanted) -> io::Result<PathBuf> {
     match &wanted.kind {
-        Kind::Device => Ok(host.folder().to_owned()),
+        Kind::Device | Kind::Ublk => Ok(host.folder().to_owned()),
         Kind::File(path) => {
             let path = Path::new(path);
             let own = mounts::resolved(path).map_err(|error| named(path, &error))?;
@@ -133,7 +206,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-fn try_to_serve(host: &impl Host, wanted: &mut Wanted) -> io::Result<Option<String>> {
+fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::Result<Outcome> {
     let (id, place) = (wanted.id.clone(), place(host, wanted)?);
     let is_device = wanted.kind == Kind::Device;
     let mut there = mounted(host.folder(), &id)?;
@@ -157,20 +230,19 @@ fn try_to_serve(host: &impl Host, wanted: &mut Wanted) -> io::Result<Option<Stri
         return Err(io::Error::other(what));
     }
     if !is_device {
-        health::read_a_block(&path)?;
-        return Ok(None);
+        asker.read_a_block(&path)?;
+        return Ok(Outcome::new(State::Ok));
     }
     let device = match loops::find(&path).into_iter().next() {
         Some(device) => device,
         None => loops::make(&path, wanted.block_bytes)?,
     };
-    if loops::bytes(&device)? != wanted.bytes {
+    if blocks::bytes(&device)? != wanted.bytes {
         loops::resize(&device)?;
     }
-    let link = link(wanted).ok_or_else(|| io::Error::other("its name can't be that of a link"))?;
-    loops::set_link(&link, &device, host.folder()).map_err(|error| named(&link, &error))?;
-    health::read_a_block(Path::new(&device))?;
-    Ok(Some(device))
+    set_link(host, wanted, &device)?;
+    asker.read_a_block(Path::new(&device))?;
+    Ok(Outcome { device: Some(device), ..Outcome::new(State::Ok) })
 }
 
 fn mount(host: &impl Host, wanted: &mut Wanted, place: PathBuf) -> io::Result<PathBuf> {
@@ -183,7 +255,7 @@ fn mount(host: &impl Host, wanted: &mut Wanted, place: PathBuf) -> io::Result<Pa
             Mark { path: place.clone(), is_made }.write(folder, &id)?;
             place
         }
-        Kind::Device => {
+        Kind::Device | Kind::Ublk => {
             let at = |number: u32| place.join(format!("{id}.{number}"));
             let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
             (0..).map(at).find(is_free).unwrap_or_else(|| at(0))
@@ -221,7 +293,8 @@ fn remove_below(folder: &Path, id: &str, path: &Path) {
 
 fn leave(host: &impl Host, wanted: &Wanted) -> Outcome {
     let folder = host.folder();
-    let outcome = mounted(folder, &wanted.id)
+    let outcome = device::leave(folder, &wanted.id)
+        .and_then(|()| mounted(folder, &wanted.id))
         .and_then(|all| all.iter().try_for_each(|path| end_if_idle(folder, wanted, path)));
     match outcome {
         Ok(()) => {
@@ -235,13 +308,13 @@ fn leave(host: &impl Host, wanted: &Wanted) -> Outcome {
 /// Ends a mount and its device, unless somebody uses them.
 fn end_if_idle(folder: &Path, wanted: &Wanted, path: &Path) -> io::Result<()> {
     let devices = devices_over(folder, path);
-    if let Some(user) = devices.iter().find_map(|device| loops::user(device)) {
+    if let Some(user) = devices.iter().find_map(|device| blocks::user(device)) {
         return Err(io::Error::other(user));
     }
     for device in devices {
         // Before the number may be another's.
         if let Some(link) = link(wanted) {
-            loops::remove_link(&link, &device);
+            links::remove_link(&link, &device);
         }
         if !loops::end(&device, path)? {
             return Err(io::Error::other(format!("{device} is in use")));
@@ -266,7 +339,7 @@ fn devices_over(folder: &Path, path: &Path) -> Vec<String> {
 /// Ends a mount that nobody serves any more, and its device: what is open ends once it is closed.
 fn end_at_once(folder: &Path, id: &str, path: &Path) {
     for device in devices_over(folder, path) {
-        loops::remove_links_to(&device);
+        links::remove_links_to(&device);
         let _ = loops::detach(&device);
     }
     while mounts::is_on_top(path, id, folder).unwrap_or(false) {
@@ -277,12 +350,21 @@ fn end_at_once(folder: &Path, id: &str, path: &Path) {
     remove_below(folder, id, path);
 }
 
-/// Ends all that is there of an export that is wanted no more, whoever uses it.
-pub fn end_all(folder: &Path, id: &str) {
+/// Ends all that is there of an export that is wanted no more, whoever uses it; whether its device
+/// is gone.
+pub fn end_all(folder: &Path, id: &str) -> bool {
     for path in mounted(folder, id).unwrap_or_default() {
         end_at_once(folder, id, &path);
     }
-    remove_left(folder, id);
+    match device::end(folder, id) {
+        Ok(()) => remove_left(folder, id),
+        Err(why) => {
+            // What says that it is there stays.
+            runtime::say(format_args!("palisade: the device of export {id}: {why}"));
+            return false;
+        }
+    }
+    true
 }
 
 /// Removes what a process left of an export that it was about to mount, or had unmounted.

@@ -18,6 +18,8 @@
 //! | not the export          | a mount                     | it is ended, whoever uses it      |
 //! | all, as it is not there | whatever                    | nothing                           |
 //!
+//! A block device is one of ublk where the kernel has that, with a table of its own (`device`).
+//!
 //! Invariants
 //! - Only what was made here is touched: a mount says by its source whose it is, a loop device by
 //!   the file that it stands on, a link by where it leads.
@@ -26,15 +28,21 @@
 //! - No descriptor of `/dev/fuse` stays here once the daemon has it: when the daemon ends, who uses
 //!   the file has an error, and waits for nobody.
 
+mod blocks;
+mod device;
 mod health;
 mod keeper;
+mod links;
 mod loops;
 mod mounts;
+mod release;
 mod run;
+mod ublk;
 pub mod wire;
 
 pub use health::now;
-pub use loops::{LINKS, link};
+pub use links::{LINKS, link};
+pub use release::{Kept, release};
 pub use run::run;
 
 use std::path::{Path, PathBuf};
@@ -61,6 +69,11 @@ pub fn folder(socket: &Path, usual: &Path) -> PathBuf {
     let from = text.len().saturating_sub(NAME_BYTES);
     let from = (from..).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     format!("{FOLDER}{}", &text[from..]).into()
+}
+
+/// Whether a device is one of ublk.
+pub fn is_ublk(device: &str) -> bool {
+    ublk::number(device).is_some()
 }
 
 /// The socket of the daemon on which it says what is to be there, by that of its interface.

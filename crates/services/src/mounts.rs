@@ -50,6 +50,16 @@ pub fn all(folder: &Path) -> io::Result<Vec<Mounted>> {
     Ok(text.split(|byte| *byte == b'\n').filter_map(|line| parse(line, folder)).collect())
 }
 
+/// Whether a file is on top of its path by a process of this program, whichever.
+///
+/// # Errors
+/// Mounts can't be read.
+pub fn is_ours(path: &Path) -> io::Result<bool> {
+    let folder = path.parent().unwrap_or(path);
+    let top = all(folder)?.into_iter().rfind(|mounted| mounted.path == path);
+    Ok(top.is_some_and(|mounted| mounted.id.is_some()))
+}
+
 /// A line of `/proc/PID/mountinfo` (proc(5)); a mount is ours if it is of the process that has
 /// this folder.
 fn parse(line: &[u8], folder: &Path) -> Option<Mounted> {

@@ -49,6 +49,7 @@ struct Inner {
     /// By connection: how many there were, and the one that is there.
     connection: (u64, Option<Arc<UnixStream>>),
     cores: u16,
+    rings: bool,
     goals: BTreeMap<String, Goal>,
 }
 
@@ -125,8 +126,8 @@ impl Shared {
         loop {
             match receiver.receive::<Order>(stream.as_fd()) {
                 Ok(None) => {}
-                Ok(Some((Order::Wanted { cores, exports }, _))) => {
-                    self.want(&stream, cores, exports);
+                Ok(Some((Order::Wanted { cores, rings, exports }, _))) => {
+                    self.want(&stream, (cores, rings), exports);
                 }
                 Ok(Some((Order::Attached { id, outcome }, _))) => {
                     if let Some(goal) = self.inner().goals.get_mut(&id) {
@@ -146,14 +147,14 @@ impl Shared {
     }
 
     /// These are wanted, and no others.
-    fn want(self: &Arc<Self>, stream: &Arc<UnixStream>, cores: u16, exports: Vec<Wanted>) {
+    fn want(self: &Arc<Self>, stream: &Arc<UnixStream>, cores: (u16, bool), exports: Vec<Wanted>) {
         let left = keeper::left(&self.folder);
         let mut inner = self.inner();
         let is_first = inner.connection.1.is_none();
         if is_first {
             inner.connection = (inner.connection.0 + 1, Some(stream.clone()));
         }
-        inner.cores = cores;
+        (inner.cores, inner.rings) = cores;
         let mut wanted: BTreeMap<String, Wanted> =
             exports.into_iter().map(|wanted| (wanted.id.clone(), wanted)).collect();
         // What an earlier process has left, too.
@@ -201,14 +202,18 @@ impl Shared {
 
     /// An export's thread.
     fn keep(self: Arc<Self>, id: &str) {
+        let mut asker = health::Asker::default();
         while let Some((connection, wanted)) = self.next(id) {
             let Some(mut wanted) = wanted else {
-                keeper::end_all(&self.folder, id);
+                let is_gone = keeper::end_all(&self.folder, id);
                 self.rest(id, None);
+                if !is_gone {
+                    self.again(id);
+                }
                 continue;
             };
             let asked = (wanted.leaving, wanted.suspended);
-            let standing = keeper::converge(&*self, &mut wanted);
+            let standing = keeper::converge(&*self, &mut wanted, &mut asker);
             let again = asked != (wanted.leaving, wanted.suspended);
             if self.rest(id, Some((connection, wanted, again))) {
                 // A daemon that has gone wants it anew.
@@ -231,6 +236,14 @@ impl Shared {
             (goal.wanted, goal.is_new) = (Some(done), again);
         }
         connection == there
+    }
+
+    /// An export's thread has to do the same once more, later.
+    fn again(&self, id: &str) {
+        std::thread::sleep(CHECK);
+        if let Some(goal) = self.inner().goals.get_mut(id) {
+            goal.is_new = true;
+        }
     }
 
     /// What an export's thread has to do next, and on which connection that was wanted; `None` once
@@ -293,15 +306,44 @@ impl Shared {
 }
 
 impl Host for Shared {
-    fn attach(
+    fn attach(&self, id: &str, look: FileLook, own: Vec<OwnedFd>) -> Result<Wanted, String> {
+        self.hand_over(id, &Word::Attach { id: id.to_owned(), look }, own)
+    }
+
+    fn attach_device(
         &self,
         id: &str,
-        look: FileLook,
+        (queues, depth): (u16, u16),
+        own: OwnedFd,
+    ) -> Result<Wanted, String> {
+        let word = Word::AttachDevice { id: id.to_owned(), queues, depth };
+        self.hand_over(id, &word, vec![own])
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn cores(&self) -> u16 {
+        self.inner().cores.max(1)
+    }
+
+    fn has_rings(&self) -> bool {
+        self.inner().rings
+    }
+}
+
+impl Shared {
+    /// Hands the daemon descriptors of an export; none stays here. What is wanted of it from then
+    /// on, or why it has not taken them.
+    fn hand_over(
+        &self,
+        id: &str,
+        word: &Word,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Wanted, String> {
         let begun = self.inner().connection.0;
-        let word = Word::Attach { id: id.to_owned(), look };
-        self.tell(&word, &descriptors).map_err(|error| format!("the daemon: {error}"))?;
+        self.tell(word, &descriptors).map_err(|error| format!("the daemon: {error}"))?;
         drop(descriptors);
         let mut inner = self.inner();
         loop {
@@ -315,13 +357,5 @@ impl Host for Shared {
             let guard = self.changed.wait(inner);
             inner = guard.unwrap_or_else(|error| error.into_inner());
         }
-    }
-
-    fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    fn cores(&self) -> u16 {
-        self.inner().cores.max(1)
     }
 }

@@ -30,6 +30,8 @@ pub enum Order {
     Wanted {
         /// Data cores: so many descriptors are wanted of each file.
         cores: u16,
+        /// They have io_uring, without which they serve no ublk device.
+        rings: bool,
         /// The exports.
         exports: Vec<Wanted>,
     },
@@ -61,7 +63,11 @@ pub struct Wanted {
     pub bytes: u64,
     /// Its smallest unit.
     pub block_bytes: u32,
-    /// Whether the daemon has descriptors of its file.
+    /// What requests are best aligned to.
+    pub best_bytes: u32,
+    /// What is given up as a whole.
+    pub discard_bytes: u32,
+    /// Whether the daemon has descriptors of its file, or its device.
     pub attached: bool,
     /// It is to go, unless somebody uses it.
     pub leaving: bool,
@@ -72,8 +78,10 @@ pub struct Wanted {
 /// As what a volume is there.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Kind {
-    /// A block device.
+    /// A block device: of ublk, where it can be, else a loop device.
     Device,
+    /// A block device of ublk.
+    Ublk,
     /// A file at this path.
     File(String),
 }
@@ -87,6 +95,15 @@ pub enum Word {
         id: String,
         /// What the file is to look like.
         look: FileLook,
+    },
+    /// This descriptor is that by which a server serves an export's ublk device.
+    AttachDevice {
+        /// The export's [`Wanted::id`].
+        id: String,
+        /// The device's queues.
+        queues: u16,
+        /// Requests of each.
+        depth: u16,
     },
     /// How exports are.
     Are(Vec<Standing>),
@@ -114,7 +131,7 @@ pub struct Standing {
     pub revision: u64,
     /// How.
     pub state: State,
-    /// What is wrong, unless it is [`State::Ok`].
+    /// What is wrong; of one that is [`State::Ok`], what is other than it is wanted.
     pub problem: Option<String>,
     /// The block device.
     pub device: Option<String>,

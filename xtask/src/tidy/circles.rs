@@ -68,7 +68,7 @@ const ROWS: &Rows = &[
             &["fabrics"],
             &["nvme", "ownership"],
             &["connection"],
-            &["files"],
+            &["devices", "files"],
             &["data"],
             &["services"],
             &["exports", "returns"],

@@ -48,7 +48,11 @@ const NARROW: &[(&str, &[&str], &str)] = &[
         &["units", "io", "nvme", "nvme-target", "pace", "runtime", "drives"],
         "it stands for machines of others: it knows nothing of arrays",
     ),
-    ("services", &["runtime"], "it mounts what a daemon serves, and knows nothing of arrays"),
+    (
+        "services",
+        &["runtime", "ublk"],
+        "it mounts what a daemon serves, and knows nothing of arrays",
+    ),
     ("health", &[], "it is rules for whatever tells of drives"),
     ("console", &[], "it is files, and which path leads to which"),
     ("redfish", &[], "it is what is told of arrays, not arrays"),

@@ -363,7 +363,10 @@ fn listeners(record: &ArrayRecord, export: &ExportRecord) -> Vec<Listener> {
     let of = |is_nvme| ListenerOf::Export { id: format!("{}:{}", record.name, export.id), is_nvme };
     match &export.address {
         ExportAddress::NbdTcp(address) => listener(address, of(false)).into_iter().collect(),
-        ExportAddress::NbdUnix(_) | ExportAddress::Device | ExportAddress::File(_) => Vec::new(),
+        ExportAddress::NbdUnix(_)
+        | ExportAddress::Device
+        | ExportAddress::File(_)
+        | ExportAddress::Ublk => Vec::new(),
         ExportAddress::NvmeTcp(nvme) => {
             let all = nvme.listeners.iter();
             all.filter_map(|own| listener(&own.address, of(true))).collect()

@@ -447,6 +447,8 @@ pub struct ArrayStatus {
     pub strip_bytes: u32,
     /// Block size in bytes.
     pub block_bytes: u32,
+    /// What a volume best gives up as a whole: a band of each drive of a group that holds data.
+    pub discard_bytes: u32,
     /// Usable bytes.
     pub size_bytes: u64,
     /// Usable bytes that no volume has.

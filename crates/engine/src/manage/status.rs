@@ -9,7 +9,7 @@ use crate::manage::managed::Managed;
 use crate::manage::parts;
 use format::SlotState;
 use layout::CodeKind;
-use units::{GroupNo, Slot};
+use units::{BAND_BYTES, GroupNo, Slot};
 
 impl<E: Host> Managed<E> {
     /// How the array is.
@@ -111,6 +111,7 @@ impl<E: Host> Managed<E> {
             state: self.state(),
             strip_bytes: self.layout().strip_bytes(),
             block_bytes: record.block_bytes,
+            discard_bytes: u32::from(self.layout().descriptor(GroupNo(0)).k) * BAND_BYTES as u32,
             size_bytes: self.layout().array_bytes(),
             free_bytes: self.free_bytes(),
             epoch: record.epoch.counter,

@@ -101,6 +101,7 @@ pub fn with_local(mut record: ArrayRecord) -> ArrayRecord {
     record.exports.push(ExportRecord { id: 18, volume, address: ExportAddress::Device });
     let address = ExportAddress::File("/srv/Zürich/volume 1".into());
     record.exports.push(ExportRecord { id: 19, volume, address });
+    record.exports.push(ExportRecord { id: 20, volume, address: ExportAddress::Ublk });
     record
 }
 

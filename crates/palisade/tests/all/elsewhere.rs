@@ -19,6 +19,7 @@ pub const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "what_cannot_be_is_refused_and_nothing_is_left_of_it",
         &["BadFile", "FileTaken", "ServicesAbsent", "ServicesCannotRun", "ServicesFailed"],
     ),
+    (SERVICES, "a_device_without_a_daemon_is_released", &["ReleaseServed", "ReleaseFailed"]),
     (
         "crates/control/src/reach_tests.rs",
         "files_of_volumes_are_an_administrators",

@@ -291,6 +291,8 @@ fn what_cannot_be_is_refused_and_nothing_is_left_of_it() {
     assert_eq!(std::fs::read(&full).expect("read"), b"not empty");
     let said = life.daemon().ends(2, &["export", "create", &name, "--fuse", "/a/../b"]);
     assert!(said.contains("BadFile"), "{said}");
+    let said = life.daemon().ends(1, &["export", "create", &name, "--ublk"]);
+    assert!(said.contains("load ublk_drv"), "{said}");
     // What a link would be made of leads nowhere else.
     life.daemon().ends(2, &["volume", "create", &format!("{}/..", life.array), "--size", "1M"]);
     // The system is left alone.
@@ -393,6 +395,38 @@ fn each_process_may_be_killed_and_goes_on_where_it_was() {
         std::fs::metadata(&file).is_ok_and(|about| about.len() == 32 * MIB).then_some(())
     });
     served(life.daemon(), &ids[1]);
+    life.end();
+}
+
+/// What has no daemon any more is ended by who says so, and by nobody else.
+#[test]
+fn a_device_without_a_daemon_is_released() {
+    let Some(mut life) = Life::new("released", 16) else { return };
+    let name = life.volume("v", "16M");
+    let release = ["export", "release", &name];
+    let said = life.daemon().ends(1, &release);
+    assert!(said.contains("ReleaseFailed") && said.contains("no device is at"), "{said}");
+    life.daemon().call(&["export", "create", &name, "--local"]);
+    verify_by(&life.link("v"), "64k", "16m", true);
+    let known = std::fs::read(life.link("v")).expect("read");
+    let said = life.daemon().ends(3, &release);
+    assert!(said.contains("ReleaseServed"), "{said}");
+    let device = std::fs::canonicalize(life.link("v")).expect("leads to it");
+    // It is of no program of ours, whatever the link says.
+    std::fs::remove_file(life.link("v")).expect("removed");
+    std::os::unix::fs::symlink("/dev/null", life.link("v")).expect("linked");
+    let said = life.daemon().ends(1, &release);
+    assert!(said.contains("/dev/null is not Palisade's"), "{said}");
+    std::fs::remove_file(life.link("v")).expect("removed");
+    std::os::unix::fs::symlink(&device, life.link("v")).expect("linked");
+    life.daemon.take().expect("runs").kill();
+    let said = run(program(env!("CARGO_BIN_EXE_palisade")).args(release));
+    assert!(said.contains(&format!("{} of {name} is released", device.display())), "{said}");
+    assert!(!life.link("v").exists() && Services::made(&life.place).is_empty());
+    life.daemon = Some(Daemon::start(&life.place, 2));
+    served(life.daemon(), &format!("{}:1", life.array));
+    life.daemon().settle(&life.array.clone());
+    assert!(std::fs::read(life.link("v")).expect("read") == known);
     life.end();
 }
 

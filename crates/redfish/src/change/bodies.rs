@@ -559,11 +559,14 @@ pub const BODIES: &[Body] = &[
                 "Oem",
                 Takes::Object(&[may(
                     "Palisade",
-                    Takes::Object(&[may(
-                        "File",
-                        Takes::Text,
-                        "The path of the file; without it, a block device.",
-                    )]),
+                    Takes::Object(&[
+                        may(
+                            "File",
+                            Takes::Text,
+                            "The path of the file; without it, a block device.",
+                        ),
+                        may("Ublk", Takes::Truth, "A block device by ublk, or none."),
+                    ]),
                     ABOUT_OEM,
                 )]),
                 ABOUT_OEM,

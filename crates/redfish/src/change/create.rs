@@ -213,9 +213,11 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
         local: None,
     };
     if fabric == "local" {
-        let file = oem.take("File").map(|node| node.text()).transpose()?;
+        let (file, is_ublk) = (oem.take("File"), oem.flag("Ublk")?);
         request.local = Some(match file {
-            Some(path) => view::LocalExport::File(path.to_owned()),
+            Some(node) if is_ublk => return Err(node.conflict("Ublk")),
+            Some(node) => view::LocalExport::File(node.text()?.to_owned()),
+            None if is_ublk => view::LocalExport::Ublk,
             None => view::LocalExport::Device,
         });
     } else if fabric == "nvme" {

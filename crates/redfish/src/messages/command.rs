@@ -9,6 +9,15 @@ messages! { COMMAND:
         "Commands ask the daemon over its socket: that of --socket, else of the variable \
          PALISADE_SOCKET, else /run/palisade/palisade.sock; or by HTTPS, where --url or the \
          variable PALISADE_URL says so. The exit status is 4.";
+    RELEASE_SERVED: "ReleaseServed" Refused Command [Text("VOLUME"), Text("DEVICE")]
+        "the device of %1 is served: %2",
+        "delete the export while nobody uses it: palisade export list",
+        "Only a device whose daemon is gone is released: whoever waits for it gets errors.";
+    RELEASE_FAILED: "ReleaseFailed" Failed Command [Text("VOLUME"), Text("PROBLEM")]
+        "the device of %1 can't be released: %2",
+        "mend that, and try again; what is served is shown by: palisade export list",
+        "The device is known by its link in /dev/palisade. One that this program did not make is \
+         left alone.";
     SERVICES_CANNOT_RUN: "ServicesCannotRun" Failed Command [Text("PROBLEM")]
         "`palisade services` can't run: %1",
         "run it as root, once for each daemon",

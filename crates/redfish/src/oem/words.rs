@@ -59,6 +59,8 @@ words! {
         Fuse,
         /// A loop device of this machine.
         Loop,
+        /// A ublk device of this machine.
+        Ublk,
     }
 }
 

@@ -58,6 +58,8 @@ pub enum ExportKind {
     Fuse,
     /// A loop device of this machine.
     Loop,
+    /// A ublk device of this machine.
+    Ublk,
 }
 
 impl ExportKind {
@@ -66,7 +68,7 @@ impl ExportKind {
         match self {
             Self::Nbd => "nbd",
             Self::NvmeTcp => "nvme",
-            Self::Fuse | Self::Loop => "local",
+            Self::Fuse | Self::Loop | Self::Ublk => "local",
         }
     }
 
@@ -77,6 +79,7 @@ impl ExportKind {
             Self::NvmeTcp => "nvme-tcp",
             Self::Fuse => "fuse",
             Self::Loop => "loop",
+            Self::Ublk => "ublk",
         }
     }
 }

@@ -1,0 +1,379 @@
+# Checks of volumes as ublk devices. To be sourced by script/guest.d/ublk after lib.sh.
+# shellcheck shell=dash disable=SC2034,SC2153,SC2154
+
+export PALISADE_SOCKET=/tmp/palisade.socket
+# What the daemon and `palisade services` say.
+SAID=/tmp/daemon.log
+FOLDER=/tmp/services
+# The volume's link, and its bytes.
+LINK=/dev/palisade/data/v
+DEV=$LINK
+MIB=64
+# Numbers of the processes, kept in files: each check has a shell of its own.
+PID=/tmp/daemon.pid
+SERVICES_PID=/tmp/services.pid
+
+# start_daemon CORES: starts it with so many data cores, and waits until it is ready.
+start_daemon() {
+    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/shm/drive-?"]' \
+        'drive_deadline_ms = 600000' 'state = "/tmp/state"' "services = \"$FOLDER\"" \
+        "cores = $1" >/tmp/palisade.toml
+    mkdir -p /tmp/state
+    palisade serve --config /tmp/palisade.toml </dev/null >/tmp/daemon.out 2>>$SAID &
+    echo $! >$PID
+    within "$PATIENCE" grep -qx ready /tmp/daemon.out
+}
+
+start_services() {
+    palisade services --config /tmp/palisade.toml </dev/null >/tmp/services.out 2>>$SAID &
+    echo $! >$SERVICES_PID
+    within "$PATIENCE" grep -qx ready /tmp/services.out
+}
+
+# ended FILE SIGNAL: sends the process a signal, and waits until it is gone.
+ended() {
+    local own
+    own=$(cat "$1")
+    kill "-$2" "$own"
+    within "$PATIENCE" is_over "$own"
+}
+# A process whose parent has not asked is a zombie.
+is_over() { [ ! -d "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"; }
+
+shown() { palisade array show data --json | jq -r "$1"; }
+array_is() { [ "$(shown .state)" = "$1" ]; }
+# of_export FILTER: what jq makes of the export that is there.
+of_export() { shown ".exports[0]$1"; }
+is_well() { [ "$(of_export .health.state)" = ok ]; }
+wait_for() { within "$PATIENCE" "$@" || fail "not within $PATIENCE s: $*"; }
+
+need_array() {
+    local drives='' one
+    for one in 0 1 2 3 4; do
+        truncate -s 128M "/dev/shm/drive-$one"
+        drives="$drives /dev/shm/drive-$one"
+    done
+    start_daemon 2 && start_services || return 1
+    # shellcheck disable=SC2086 # one word each
+    palisade array create data --level 5 --drives ${drives% *} \
+        && palisade volume create data/v --size ${MIB}M
+}
+
+# serve [HOW]: exports the volume, by --ublk unless another way is said: DEVICE, ID.
+serve() {
+    palisade export create data/v "${1:---ublk}" || fail "no export"
+    known
+}
+known() {
+    # Where others compute, each question takes seconds.
+    # shellcheck disable=SC2046 # three words
+    set -- $(shown '.exports[0] | "\(.device) \(.id) \(.health.state)"')
+    DEVICE=$1 ID=$2
+    [ "$3" = ok ] || fail "it is $3"
+    leads_there || fail "$LINK does not lead to $DEVICE"
+}
+leads_there() { [ -b "$DEVICE" ] && [ "$(readlink $LINK)" = "$DEVICE" ]; }
+# unserve: deletes the export; nothing of it is left.
+unserve() {
+    palisade export delete "$ID" || fail "it is not deleted"
+    wait_for nothing_left
+}
+nothing_left() {
+    [ ! -e /dev/palisade ] && [ -z "$(ls -A $FOLDER)" ] && ! ls /dev/ublkb* /dev/ublkc* 2>/dev/null
+}
+
+# clear_up: leaves nothing of a check behind.
+clear_up() {
+    local job
+    touch enough
+    for job in $(jobs -p); do kill "$job" 2>/dev/null || true; done
+    grep -q ' /mnt ' /proc/mounts && umount /mnt
+    if ! is_over "$(cat $PID)"; then
+        ID=$(of_export '.id // empty')
+        [ -z "$ID" ] || palisade export delete "$ID"
+    fi
+    cd /tmp
+    rm -rf /tmp/work
+}
+
+# load: writes and verifies in the background, again and again, until `enough` is there. What goes
+# wrong leaves `wrong`. `calm` waits for its end.
+load() {
+    rm -f enough wrong
+    (
+        until [ -e enough ]; do
+            verified --rw=randwrite --bsrange=4k-64k --size=16m --iodepth=16 || touch wrong
+            [ ! -e wrong ] || exit 1
+        done
+    ) &
+    LOAD=$!
+    goes_on
+}
+calm() {
+    touch enough
+    wait "$LOAD" || fail "what was written came to harm: $(cat /tmp/why)"
+}
+# writes: how many were carried out.
+writes() { awk '{ print $5 }' "/sys/block/${DEVICE#/dev/}/stat"; }
+# goes_on: waits until more are.
+goes_on() {
+    local before
+    before=$(writes)
+    wait_for has_more "$before"
+}
+has_more() { [ -e wrong ] || [ "$(writes)" -gt $(($1 + 20)) ]; }
+
+# The device has what the volume has, and does what it is asked for.
+check_made() {
+    local queue
+    serve
+    set -- "$(of_export '| "\(.kind) \(.link)"')"
+    [ "$1" = "ublk $LINK" ] || fail "it is $1"
+    queue=/sys/block/${DEVICE#/dev/}/queue
+    [ "$(blockdev --getsize64 $DEV)" = $((MIB << 20)) ] || fail "its size"
+    [ "$(cat "$queue/logical_block_size")" = 512 ] || fail "its block"
+    [ "$(cat "$queue/write_cache")" = 'write back' ] || fail "its cache"
+    [ "$(cat "$queue/fua")" = 1 ] || fail "no FUA"
+    [ "$(cat "$queue/discard_granularity")" = $((3 << 20)) ] || fail "what it discards"
+    [ "$(cat "$queue/optimal_io_size")" -gt 4096 ] || fail "what it takes best"
+    says 'already' palisade export create data/v --local || fail "two devices of one volume"
+    unserve
+    serve --local
+    [ "$(of_export .kind)" = ublk ] || fail "--local is of kind $(of_export .kind)"
+    unserve
+}
+
+check_verified() {
+    serve
+    verified --rw=randrw --bsrange=4k-1m --size=48m --iodepth=16
+    # Through the page cache, of which nothing is left in between.
+    fio --name=check --filename=$DEV --ioengine=libaio --thread=1 --rw=randwrite --bsrange=4k-1m \
+        --size=48m --iodepth=16 --verify=crc32c --do_verify=0 --end_fsync=1 --verify_dump=0 \
+        --allow_file_create=0 --fallocate=none --output-format=terse || fail "fio"
+    echo 3 >/proc/sys/vm/drop_caches
+    fio --name=check --filename=$DEV --ioengine=libaio --thread=1 --rw=randwrite --bsrange=4k-1m \
+        --size=48m --iodepth=16 --verify=crc32c --verify_only=1 --verify_dump=0 \
+        --allow_file_create=0 --fallocate=none --output-format=terse || fail "fio --verify_only"
+    unserve
+}
+
+# Bands are given up, and what is to be zero is.
+check_discarded() {
+    local all
+    serve
+    dd if=/dev/urandom of=$DEV bs=1M count=48 oflag=direct conv=notrunc || fail "not written"
+    wait_for is_clean
+    all=$(shown .region_map.written_bytes)
+    blkdiscard --offset $((3 << 20)) --length $((30 << 20)) $DEV || fail "not discarded"
+    wait_for has_given_up $((all - (30 << 20)))
+    is_zero $((3 << 20)) $((30 << 20)) || fail "what was discarded is not zero"
+    blkdiscard --zeroout --offset 4096 --length 20480 $DEV || fail "not zeroed"
+    is_zero 4096 20480 || fail "what was zeroed is not zero"
+    unserve
+}
+is_clean() { [ "$(shown '[.region_map.dirty_regions, .array_state] | .[0]')" = 0 ]; }
+has_given_up() { [ "$(shown .region_map.written_bytes)" -le "$1" ]; }
+
+# File systems, with a drive lost and rebuilt meanwhile.
+check_files() {
+    local kind sum was spare=/dev/shm/drive-4
+    serve
+    for kind in ext4 xfs; do
+        case $kind in
+            ext4) mkfs.ext4 -q -F $DEV ;;
+            # What is smaller than 300 MB is for tests only, it says.
+            xfs) mkfs.xfs -q -f --unsupported $DEV ;;
+        esac || fail "no $kind"
+        mount -t $kind $DEV /mnt || fail "not mounted"
+        pattern $((8 << 20)) "$kind" >/mnt/one
+        sync
+        was=$(shown '.slots[1].drive')
+        palisade array fail data --drive "$was" || fail "not failed"
+        says 'in use' palisade export delete "$ID" || fail "deleted under a file system"
+        says 'in use' palisade array stop data || fail "stopped under a file system"
+        cp /mnt/one /mnt/two
+        sum=$(sha256sum </mnt/one)
+        umount /mnt
+        echo 3 >/proc/sys/vm/drop_caches
+        case $kind in
+            ext4) e2fsck -f -n $DEV ;;
+            xfs) xfs_repair -n $DEV ;;
+        esac || fail "$kind has mistakes"
+        mount -t $kind $DEV /mnt
+        [ "$(sha256sum </mnt/one)" = "$sum" ] && cmp /mnt/one /mnt/two || fail "other bytes"
+        umount /mnt
+        # There is one more than the array needs.
+        palisade array replace data --slot 1 --with "$spare" --overwrite "$spare" --yes \
+            || fail "not replaced"
+        spare=$was
+        wait_for array_is optimal
+    done
+    unserve
+}
+
+# again SIGNAL [CORES]: the daemon is ended and started.
+again() {
+    ended $PID "$1" || fail "the daemon does not end"
+    start_daemon "${2:-2}" || fail "the daemon does not start"
+}
+
+# same_device: the export has the device and the link that it had, and is well.
+same_device() {
+    local had=$DEVICE
+    wait_for is_well
+    known
+    [ "$DEVICE" = "$had" ] || fail "it was $had, and is $DEVICE"
+}
+
+# The daemon is killed in the middle of it and started again: who writes sees nothing of it.
+check_killed() {
+    local round=0
+    serve
+    load
+    while [ $round -lt "$ROUNDS" ]; do
+        round=$((round + 1))
+        again 9
+        goes_on
+        leads_there || fail "$LINK does not lead to $DEVICE"
+        echo "round $round: killed" >&3
+        usleep $((round * 37 % 10 * 100000))
+    done
+    same_device
+    calm
+    unserve
+}
+
+# It is stopped as it should be, under load, and has more or fewer data cores afterwards.
+check_restarted() {
+    local cores
+    serve
+    load
+    for cores in 1 2; do
+        again TERM $cores
+        goes_on
+        leads_there || fail "$LINK does not lead to $DEVICE"
+    done
+    same_device
+    calm
+    unserve
+}
+
+# `palisade services` goes and comes, and both do, in either order.
+check_both_gone() {
+    local starting
+    serve
+    load
+    ended $SERVICES_PID 9
+    goes_on
+    start_services
+    same_device
+    ended $SERVICES_PID 9
+    again 9
+    usleep 500000
+    start_services
+    goes_on
+    same_device
+    ended $PID 9
+    ended $SERVICES_PID 9
+    # Both at once.
+    start_services &
+    starting=$!
+    start_daemon 2
+    wait "$starting"
+    goes_on
+    same_device
+    calm
+    unserve
+}
+
+# A volume's new size is the device's once nobody uses that.
+check_resized() {
+    serve
+    dd if=/dev/urandom of=one bs=1M count=8
+    put one 0
+    palisade volume resize data/v --size $((MIB + 32))M || fail "not resized"
+    [ "$(blockdev --getsize64 $DEV)" = $(((MIB + 32) << 20)) ] || fail "it does not grow"
+    sha256sum <one >sum
+    get 0 $((8 << 20)) | sha256sum | cmp - sum || fail "other bytes"
+    known
+    (exec 3<$DEV; echo >open; while [ ! -e close ]; do usleep 50000; done) &
+    within "$PATIENCE" test -e open
+    palisade volume resize data/v --size $((MIB + 64))M || fail "not resized in use"
+    wait_for has_note
+    [ "$(blockdev --getsize64 $DEV)" = $(((MIB + 32) << 20)) ] || fail "it grows in use"
+    touch close
+    wait
+    wait_for has_size $(((MIB + 64) << 20))
+    wait_for is_well
+    palisade volume resize data/v --size ${MIB}M --yes || fail "not resized back"
+    wait_for has_size $((MIB << 20))
+    get 0 $((8 << 20)) | sha256sum | cmp - sum || fail "other bytes in the end"
+    known
+    unserve
+}
+has_size() { [ "$(blockdev --getsize64 $DEV)" = "$1" ]; }
+has_note() { of_export .health.problem | grep -q 'until it is not used'; }
+
+nothing_to_see() { [ ! -e /dev/palisade ] && ! ls /dev/ublkb* 2>/dev/null; }
+
+# An array that stops takes its devices along, and brings them back.
+check_stopped() {
+    serve
+    dd if=/dev/urandom of=one bs=1M count=4
+    put one 4096
+    palisade array stop data || fail "not stopped"
+    wait_for nothing_left
+    palisade array assemble data || fail "not started"
+    wait_for is_well
+    known
+    same one 4096 || fail "other bytes"
+    unserve
+}
+
+# No daemon comes back: whoever waits has errors, and the next daemon makes the device anew.
+check_released() {
+    serve
+    says 'is served' palisade export release data/v || fail "released while it is served"
+    (dd if=$DEV of=/dev/null bs=4096 count=1 iflag=direct && echo well || echo badly) >first
+    [ "$(cat first)" = well ] || fail "it can't be read"
+    ended $PID 9
+    (dd if=$DEV of=/dev/null bs=4096 count=1 iflag=direct && echo well || echo badly) >second &
+    usleep 1000000
+    [ ! -s second ] || fail "a read did not wait: $(cat second)"
+    palisade export release data/v || fail "not released"
+    wait_for test -s second
+    [ "$(cat second)" = badly ] || fail "a read of what is gone ended $(cat second)"
+    wait_for nothing_to_see
+    says 'no device' palisade export release data/v || fail "released twice"
+    start_daemon 2
+    wait_for is_well
+    known
+    unserve
+}
+
+# `palisade services` is killed at random moments of create and delete.
+check_services_killed() {
+    local round=0 asking
+    while [ $round -lt $((ROUNDS / 4)) ]; do
+        round=$((round + 1))
+        ID=$(of_export '.id // empty')
+        if [ -z "$ID" ]; then
+            (palisade export create data/v --ublk || true) &
+        else
+            (palisade export delete "$ID" || true) &
+        fi
+        asking=$!
+        usleep $((round * 7919 % 13 * 40000))
+        ended $SERVICES_PID 9
+        start_services
+        wait "$asking"
+    done
+    ID=$(of_export '.id // empty')
+    if [ -z "$ID" ]; then
+        serve
+    else
+        wait_for is_well
+        known
+    fi
+    unserve
+}
