@@ -99,7 +99,8 @@ pub fn unsafe_address(files: &[File]) -> Vec<Finding> {
 }
 
 /// Crates without I/O, clock, threads and chance of their own (D1).
-const PURE: [&str; 7] = ["engine", "layout", "format", "parity", "nbd", "fuse", "ublk"];
+const PURE: [&str; 8] =
+    ["engine", "layout", "format", "parity", "nbd", "fuse", "ublk", "vhost-user"];
 
 /// What pure crates must not name: pattern, what to use instead, whether tests may.
 const IMPURE: &[(&str, &str, bool)] = &[

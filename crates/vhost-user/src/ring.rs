@@ -1,0 +1,189 @@
+//! A ring: requests come, and answers go.
+//!
+//! States of a request: *in the ring* → *taken* ([`Ring::next`]) → *answered* ([`Ring::answer`]).
+//! Those that a server before this one had taken, and not answered, are taken first.
+//!
+//! Of several that wait for requests one waits for the bell: the others wait for their turn.
+
+use crate::chain::Chain;
+use crate::flight::Flight;
+use crate::limits::RING_MAX;
+use crate::{Bell, Gone, Memory};
+use core::cell::{Cell, RefCell};
+use core::sync::atomic::Ordering;
+use io::local::Semaphore;
+use std::collections::VecDeque;
+use virtio_queue::{Queue, QueueT};
+use vm_memory::GuestAddress;
+
+/// Where a ring is in its machine's memory, and how far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its requests: a power of two.
+    pub requests: u16,
+    /// Its table of descriptors.
+    pub descriptors: u64,
+    /// What the machine offers.
+    pub offered: u64,
+    /// What was answered.
+    pub answered: u64,
+    /// How many were taken.
+    pub taken: u16,
+    /// Bells are rung only when somebody waits.
+    pub event_index: bool,
+}
+
+/// A ring, used by tasks of one core.
+pub struct Ring<B> {
+    memory: Memory,
+    place: Place,
+    queue: RefCell<Queue>,
+    flight: Option<RefCell<Flight>>,
+    /// Taken by a server before this one.
+    again: RefCell<VecDeque<u16>>,
+    bell: B,
+    turn: Semaphore,
+    is_over: Cell<bool>,
+}
+
+/// Its places are none, or it is not as what is known of it says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Misplaced;
+
+impl<B: Bell> Ring<B> {
+    /// A ring that is served from here on: how far it has come says the memory of what it has under
+    /// way, of ring `.1`, if there is that.
+    ///
+    /// # Errors
+    /// It lies nowhere, or that memory is not its.
+    pub fn new(
+        memory: Memory,
+        place: Place,
+        flight: Option<(Memory, u16)>,
+        bell: B,
+    ) -> Result<Self, Misplaced> {
+        let Place { requests, descriptors, offered, answered, event_index, .. } = place;
+        let mut queue = Queue::new(RING_MAX).map_err(|_| Misplaced)?;
+        queue.try_set_size(requests).map_err(|_| Misplaced)?;
+        let at = [descriptors, offered, answered].map(GuestAddress);
+        queue
+            .try_set_desc_table_address(at[0])
+            .and_then(|()| queue.try_set_avail_ring_address(at[1]))
+            .and_then(|()| queue.try_set_used_ring_address(at[2]))
+            .map_err(|_| Misplaced)?;
+        queue.set_event_idx(event_index);
+        queue.set_ready(true);
+        if !queue.is_valid(&*memory) {
+            return Err(Misplaced);
+        }
+        let answers = queue.used_idx(&*memory, Ordering::Acquire).map_err(|_| Misplaced)?.0;
+        queue.set_next_used(answers);
+        queue.set_next_avail(place.taken);
+        let (mut again, mut own) = (VecDeque::new(), None);
+        if let Some((kept, ring)) = flight {
+            let opened = Flight::open(kept, ring, (requests, answers));
+            let (flight, left) = opened.map_err(|_| Misplaced)?;
+            // All that was taken was answered, or is under way.
+            queue.set_next_avail(answers.wrapping_add(left.len() as u16));
+            (own, again) = (Some(RefCell::new(flight)), left.into());
+        }
+        Ok(Self {
+            memory,
+            place,
+            queue: RefCell::new(queue),
+            flight: own,
+            again: RefCell::new(again),
+            bell,
+            turn: Semaphore::new(1),
+            is_over: Cell::new(false),
+        })
+    }
+
+    /// The machine's memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Its bells.
+    pub fn bell(&self) -> &B {
+        &self.bell
+    }
+
+    /// How many requests were taken from it: where the next server begins, once all are answered.
+    pub fn taken(&self) -> u16 {
+        self.queue.borrow().next_avail()
+    }
+
+    /// Waits for the next request: its head. Its chain is followed into `chain`; one that can't be
+    /// a request is answered with nothing.
+    ///
+    /// # Errors
+    /// Nothing more is to be taken.
+    pub async fn next(&self, chain: &mut Chain) -> Result<u16, Gone> {
+        self.turn.acquire(1).await;
+        let taken = self.take(chain).await;
+        self.turn.release(1);
+        taken
+    }
+
+    async fn take(&self, chain: &mut Chain) -> Result<u16, Gone> {
+        let table = (self.place.descriptors, self.place.requests);
+        while !self.is_over.get() {
+            let Some(head) = self.head()? else {
+                if self.bell.rung().await.is_err() {
+                    self.is_over.set(true);
+                }
+                continue;
+            };
+            match chain.follow(&self.memory, table, head) {
+                Ok(()) => return Ok(head),
+                Err(_) => self.answer(head, 0),
+            }
+        }
+        Err(Gone)
+    }
+
+    /// The head of a request that is there; none: the bell will be rung.
+    fn head(&self) -> Result<Option<u16>, Gone> {
+        if let Some(head) = self.again.borrow_mut().pop_front() {
+            return Ok(Some(head));
+        }
+        let mut queue = self.queue.borrow_mut();
+        loop {
+            if let Some(chain) = queue.pop_descriptor_chain(&*self.memory) {
+                let head = chain.head_index();
+                if let Some(flight) = &self.flight {
+                    flight.borrow_mut().begin(head).map_err(|_| Gone)?;
+                }
+                return Ok(Some(head));
+            }
+            // What came before that was said has rung no bell.
+            if !queue.enable_notification(&*self.memory).map_err(|_| Gone)? {
+                return Ok(None);
+            }
+            // It says that there is more than a ring can have.
+            let offered = queue.avail_idx(&*self.memory, Ordering::Acquire).map_err(|_| Gone)?;
+            if offered.0.wrapping_sub(queue.next_avail()) > self.place.requests {
+                return Err(Gone);
+            }
+        }
+    }
+
+    /// Answers a request, of which so many bytes were written.
+    pub fn answer(&self, head: u16, written: u32) {
+        let mut queue = self.queue.borrow_mut();
+        if let Some(flight) = &self.flight {
+            let _ = flight.borrow().answers(head);
+        }
+        // A head that the table has not can't come here; memory that has gone answers nobody.
+        if queue.add_used(&*self.memory, head, written).is_err() {
+            return;
+        }
+        if let Some(flight) = &self.flight {
+            let _ = flight.borrow().answered(head, queue.next_used());
+        }
+        if queue.needs_notification(&*self.memory).unwrap_or(true) {
+            self.bell.ring();
+        }
+    }
+}
