@@ -18,7 +18,7 @@ GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq mdadm mount nvme-
 GUEST_PROGRAMS=(bin/dash usr/sbin/nvme usr/bin/fio bin/dd usr/bin/seq sbin/blkdiscard sbin/blockdev
     sbin/fstrim sbin/mdadm usr/bin/jq sbin/losetup sbin/mkfs.ext4 sbin/e2fsck sbin/mkfs.xfs usr/sbin/xfs_repair sbin/xfs_repair)
 # With the modules that these need. What a kernel has built in is no module.
-GUEST_MODULES=(nvme nvme-tcp nvmet nvmet-tcp virtio_pci virtio_net virtio_console ext4 xfs loop null_blk ublk_drv raid0 raid456
+GUEST_MODULES=(nvme nvme-tcp nvmet nvmet-tcp virtio_pci virtio_net virtio_blk virtio_console ext4 xfs loop null_blk ublk_drv raid0 raid456
     crc32c-intel crc32c_generic libcrc32c crc32_generic)
 # What image needs on this machine.
 IMAGE_TOOLS=(cpio:cpio xz:xz-utils readelf:binutils depmod:kmod flock:util-linux)

@@ -6,7 +6,7 @@
 //! |--------|-------|------------------------------------------------------------------|
 //! | 0      | 8     | features: none                                                   |
 //! | 8      | 2     | version: 1; 0 where nothing was written yet                      |
-//! | 10     | 2     | requests of the ring                                             |
+//! | 10     | 2     | most requests of a ring                                          |
 //! | 12     | 2     | the request that was answered last                               |
 //! | 14     | 2     | how many were answered, as the ring said then                    |
 //! | 16     | 16    | of each request, by its head                                     |
@@ -56,27 +56,28 @@ pub struct Foreign;
 
 impl Flight {
     /// Of a ring, as it was left; with the requests that are under way, in the order in which they
-    /// were taken. `answered`: how many the ring says that were answered.
+    /// were taken. The memory is of rings of `most` requests, of which this one has fewer or all.
+    /// `answered`: how many the ring says that were answered.
     ///
     /// # Errors
     /// It is another ring's, or none's.
     pub fn open(
         memory: Arc<GuestMemoryMmap>,
-        ring: u16,
+        (ring, most): (u16, u16),
         (requests, answered): (u16, u16),
     ) -> Result<(Self, Vec<u16>), Foreign> {
-        let begin = u64::from(ring) * bytes(requests);
+        let begin = u64::from(ring) * bytes(most);
         let mut own = Self { memory, begin, requests, next: 0 };
-        if requests > RING_MAX {
+        if most > RING_MAX || requests > most {
             return Err(Foreign);
         }
         match own.load(VERSION_AT)? {
             0 => {
-                own.store(COUNT_AT, requests)?;
+                own.store(COUNT_AT, most)?;
                 own.store(ANSWERED_AT, answered)?;
                 own.store(VERSION_AT, VERSION)?;
             }
-            VERSION if own.load(COUNT_AT)? == requests => {}
+            VERSION if own.load(COUNT_AT)? == most => {}
             _ => return Err(Foreign),
         }
         if own.load(ANSWERED_AT)? != answered {
@@ -174,32 +175,34 @@ mod tests {
     #[test]
     fn what_was_under_way_is_found_in_its_order() {
         let memory = memory();
-        let (mut one, none) = Flight::open(memory.clone(), 1, (8, 5)).expect("new");
+        let (mut one, none) = Flight::open(memory.clone(), (1, 8), (8, 5)).expect("new");
         assert!(none.is_empty());
         for head in [3, 7, 1, 0] {
             one.begin(head).expect("taken");
         }
         one.answers(7).and_then(|()| one.answered(7, 6)).expect("answered");
-        let (mut again, left) = Flight::open(memory.clone(), 1, (8, 6)).expect("the same");
+        let (mut again, left) = Flight::open(memory.clone(), (1, 8), (8, 6)).expect("the same");
         assert_eq!(left, [3, 1, 0]);
         again.begin(7).expect("taken");
         // It ended between the answer and its mark.
         again.answers(1).expect("answered");
-        let (_, left) = Flight::open(memory.clone(), 1, (8, 7)).expect("the same");
+        let (_, left) = Flight::open(memory.clone(), (1, 8), (8, 7)).expect("the same");
         assert_eq!(left, [3, 0, 7]);
-        let (_, left) = Flight::open(memory.clone(), 1, (8, 7)).expect("the same");
+        let (_, left) = Flight::open(memory.clone(), (1, 8), (8, 7)).expect("the same");
         assert_eq!(left, [3, 0, 7]);
-        assert!(Flight::open(memory.clone(), 0, (8, 0)).expect("another").1.is_empty());
+        assert!(Flight::open(memory.clone(), (0, 8), (8, 0)).expect("another").1.is_empty());
     }
 
     #[test]
     fn what_is_another_rings_is_refused() {
         let memory = memory();
-        drop(Flight::open(memory.clone(), 0, (8, 0)).expect("new"));
-        assert!(Flight::open(memory.clone(), 0, (16, 0)).is_err());
-        assert!(Flight::open(memory.clone(), 600, (128, 0)).is_err(), "it lies nowhere");
-        assert!(Flight::open(memory, 0, (u16::MAX, 0)).is_err());
-        let (mut own, _) = Flight::open(self::memory(), 0, (8, 0)).expect("new");
+        drop(Flight::open(memory.clone(), (0, 8), (8, 0)).expect("new"));
+        assert!(Flight::open(memory.clone(), (0, 16), (16, 0)).is_err());
+        assert!(Flight::open(memory.clone(), (0, 8), (16, 0)).is_err());
+        assert!(Flight::open(memory.clone(), (600, 128), (128, 0)).is_err(), "it lies nowhere");
+        assert!(Flight::open(memory, (0, u16::MAX), (8, 0)).is_err());
+        // A ring that is smaller than it might be.
+        let (mut own, _) = Flight::open(self::memory(), (3, 16), (8, 0)).expect("new");
         assert!(own.begin(8).is_err());
     }
 

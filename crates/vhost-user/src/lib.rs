@@ -24,7 +24,7 @@ pub mod ring;
 mod serve;
 pub mod wire;
 
-pub use front::{ConnectionMemory, Fence, Link, MemorySize};
+pub use front::{ConnectionMemory, Fence, Link, MemorySize, Share};
 pub use ring::Ring;
 pub use serve::serve;
 
@@ -49,6 +49,9 @@ pub trait Bell: 'static {
     /// # Errors
     /// Nothing more is to be taken.
     fn rung(&self) -> impl Future<Output = Result<(), Gone>>;
+
+    /// Whether nothing more is to be taken, whatever there is.
+    fn is_over(&self) -> bool;
 
     /// Rings the machine's.
     fn ring(&self);

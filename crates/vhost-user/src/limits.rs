@@ -19,8 +19,9 @@ pub const RING_MAX: u16 = 1024;
 /// Rings of a device.
 pub const RINGS: u16 = 64;
 
-/// Most parts that a request's bytes lie in: machines are told so.
-pub const PARTS_MAX: usize = 256;
+/// Most parts that a request's payload lies in: machines are told so. Those of the smallest usual
+/// ring, with header and status.
+pub const PARTS_MAX: usize = 126;
 
 /// Most bytes that one request discards or makes zero: it holds up no other for long.
 pub const ZEROED_BYTES_MAX: u64 = 1 << 30;

@@ -11,7 +11,7 @@ use crate::limits::RING_MAX;
 use crate::{Bell, Gone, Memory};
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::Ordering;
-use io::local::Semaphore;
+use io::local::{Semaphore, yield_now};
 use std::collections::VecDeque;
 use virtio_queue::{Queue, QueueT};
 use vm_memory::GuestAddress;
@@ -52,19 +52,23 @@ pub struct Misplaced;
 
 impl<B: Bell> Ring<B> {
     /// A ring that is served from here on: how far it has come says the memory of what it has under
-    /// way, of ring `.1`, if there is that.
+    /// way, if there is that, of ring `.1.0`, each of which has `.1.1` requests at most.
     ///
     /// # Errors
     /// It lies nowhere, or that memory is not its.
     pub fn new(
         memory: Memory,
         place: Place,
-        flight: Option<(Memory, u16)>,
+        flight: Option<(Memory, (u16, u16))>,
         bell: B,
     ) -> Result<Self, Misplaced> {
         let Place { requests, descriptors, offered, answered, event_index, .. } = place;
         let mut queue = Queue::new(RING_MAX).map_err(|_| Misplaced)?;
         queue.try_set_size(requests).map_err(|_| Misplaced)?;
+        // The library takes that for nothing at all.
+        if [descriptors, offered, answered].contains(&0) {
+            return Err(Misplaced);
+        }
         let at = [descriptors, offered, answered].map(GuestAddress);
         queue
             .try_set_desc_table_address(at[0])
@@ -128,16 +132,22 @@ impl<B: Bell> Ring<B> {
 
     async fn take(&self, chain: &mut Chain) -> Result<u16, Gone> {
         let table = (self.place.descriptors, self.place.requests);
-        while !self.is_over.get() {
-            let Some(head) = self.head()? else {
-                if self.bell.rung().await.is_err() {
-                    self.is_over.set(true);
+        while !self.is_over.get() && !self.bell.is_over() {
+            match self.head() {
+                Ok(Some(head)) if chain.follow(&self.memory, table, head).is_ok() => {
+                    return Ok(head);
                 }
-                continue;
-            };
-            match chain.follow(&self.memory, table, head) {
-                Ok(()) => return Ok(head),
-                Err(_) => self.answer(head, 0),
+                Ok(Some(head)) => {
+                    self.answer(head, 0);
+                    // There may be more of that kind, and others have their turn.
+                    yield_now().await;
+                }
+                Ok(None) => {
+                    if self.bell.rung().await.is_err() {
+                        self.is_over.set(true);
+                    }
+                }
+                Err(Gone) => self.is_over.set(true),
             }
         }
         Err(Gone)
@@ -149,7 +159,7 @@ impl<B: Bell> Ring<B> {
             return Ok(Some(head));
         }
         let mut queue = self.queue.borrow_mut();
-        loop {
+        for _ in 0..2 {
             if let Some(chain) = queue.pop_descriptor_chain(&*self.memory) {
                 let head = chain.head_index();
                 if let Some(flight) = &self.flight {
@@ -161,12 +171,9 @@ impl<B: Bell> Ring<B> {
             if !queue.enable_notification(&*self.memory).map_err(|_| Gone)? {
                 return Ok(None);
             }
-            // It says that there is more than a ring can have.
-            let offered = queue.avail_idx(&*self.memory, Ordering::Acquire).map_err(|_| Gone)?;
-            if offered.0.wrapping_sub(queue.next_avail()) > self.place.requests {
-                return Err(Gone);
-            }
         }
+        // It says twice that there is more, and there is not: it has more than a ring can have.
+        Err(Gone)
     }
 
     /// Answers a request, of which so many bytes were written.

@@ -13,23 +13,21 @@ use crate::chain::Chain;
 use crate::limits::{DEPTH, PIECE_BYTES, REQUEST_BYTES_MAX};
 use crate::wire::{self, Ask, HEADER, NAME, SEGMENT, Status};
 use crate::{Bell, Fence, Ring};
-use front::{ConnectionMemory, Passage, Share};
+use front::{Passage, Share};
 use io::local::Semaphore;
 use io::{BlockError, Blocks, Env, Priority};
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Serves a ring of a volume's device on this core, which is known by `name`, until nothing more is
-/// to be taken and all has ended that was begun. False, and at once, if the core has as many
-/// connections as its memory allows, whose reserves are as in [`crate::MEMORY`]. Must be polled to
-/// its end.
+/// to be taken and all has ended that was begun, with a share of memory whose reserves are as in
+/// [`crate::MEMORY`]. Must be polled to its end.
 pub async fn serve<E: Env, B: Bell, V: Blocks>(
     env: E,
     ring: Rc<Ring<B>>,
     (volume, name): (V, [u8; NAME]),
-    (fence, memory): (&Arc<Fence>, &Rc<ConnectionMemory>),
-) -> bool {
-    let Some(share) = Share::open(memory) else { return false };
+    (fence, share): (&Arc<Fence>, Rc<Share>),
+) {
     let passage = Rc::new(fence.enter(ring.bell().link()));
     let over = Rc::new(Semaphore::new(0));
     let session = Rc::new(Session { env: env.clone(), ring, volume, name, share, passage });
@@ -45,7 +43,6 @@ pub async fn serve<E: Env, B: Bell, V: Blocks>(
     }
     drop(session);
     over.acquire(DEPTH).await;
-    true
 }
 
 struct Session<E, B, V> {

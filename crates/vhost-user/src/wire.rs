@@ -162,7 +162,7 @@ mod tests {
         };
         let all = config.encode();
         assert_eq!(number(&all, 0, 8), 6 << 20);
-        assert_eq!((number(&all, 12, 4), number(&all, 20, 4)), (256, 4096));
+        assert_eq!((number(&all, 12, 4), number(&all, 20, 4)), (126, 4096));
         assert_eq!((number(&all, 28, 4), number(&all, 34, 2)), (16, 4));
         assert_eq!((number(&all, 36, 4), number(&all, 40, 4)), (1 << 21, 1));
         assert_eq!((number(&all, 44, 4), number(&all, 48, 4)), (6144, 1 << 21));

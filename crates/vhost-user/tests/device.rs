@@ -7,7 +7,7 @@ use palisade_vhost_user::flight;
 use palisade_vhost_user::limits::{PARTS_MAX, PIECE_BYTES};
 use palisade_vhost_user::ring::Place;
 use palisade_vhost_user::{Bell, ConnectionMemory, Fence, Gone, MEMORY, Memory, MemorySize};
-use palisade_vhost_user::{Ring, serve};
+use palisade_vhost_user::{Ring, Share, serve};
 use proptest::prelude::*;
 use sim::volume::{MemoryVolume, Op};
 use sim::{World, WorldConfig};
@@ -21,7 +21,7 @@ const VOLUME: usize = 8 << 20;
 /// The machine's memory, and where in it what is.
 const MACHINE: usize = 32 << 20;
 const REQUESTS: u16 = 128;
-const DESCRIPTORS: u64 = 0;
+const DESCRIPTORS: u64 = 0x8000;
 const OFFERED: u64 = 0x10_000;
 const ANSWERED: u64 = 0x20_000;
 const TABLES: u64 = 0x30_000;
@@ -76,6 +76,10 @@ impl Bell for Bells {
             false => self.0.by_machine.take().then_some(Ok(())),
         };
         self.0.changed.wait_until(found).await
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over.get()
     }
 
     fn ring(&self) {
@@ -210,12 +214,13 @@ impl Device {
             taken: driver.seen.get(),
             event_index: false,
         };
-        let kept = kept.map(|kept| (kept.clone(), 0));
+        let kept = kept.map(|kept| (kept.clone(), (0, REQUESTS)));
         let ring = Ring::new(driver.memory.clone(), place, kept, driver.bells.clone());
         let ring = Rc::new(ring.unwrap_or_else(|why| panic!("{why:?}")));
         io::Env::spawn(&env.clone(), io::Priority::First, async move {
             let fence = Arc::<Fence>::default();
-            assert!(serve(env, ring, (own, NAME), (&fence, &shared)).await);
+            let share = Share::open(&shared).expect("there is room");
+            serve(env, ring, (own, NAME), (&fence, share)).await;
             told.set(true);
         });
         Self { world, driver, volume, memory, has_ended }
@@ -316,8 +321,8 @@ fn what_is_longer_than_a_piece_is_moved_piece_by_piece() {
     let device = Device::new(512, true);
     let bytes = 2 * PIECE_BYTES + 512;
     let data: Vec<u8> = (0..bytes).map(|n| (n / 512) as u8 ^ n as u8).collect();
-    assert_eq!(device.write(512, &data, 16_384), (0, 1));
-    let (status, written, told) = device.read(512, bytes, 12_345);
+    assert_eq!(device.write(512, &data, 17_000), (0, 1));
+    let (status, written, told) = device.read(512, bytes, 17_345);
     assert_eq!((status, written as usize), (0, bytes + 1));
     assert!(told == data);
     device.end();
@@ -363,7 +368,7 @@ fn a_chain_that_cannot_be_is_answered_with_nothing() {
     // Nothing to say how it ended.
     driver.descriptor(16 * 107, (HEADERS, 16), (0, 0));
     // More parts than there may be.
-    let many: Vec<Part> = (0..=PARTS_MAX + 2).map(|_| (PAYLOAD, 1, false)).collect();
+    let many: Vec<Part> = (0..=PARTS_MAX + 3).map(|_| (PAYLOAD, 1, false)).collect();
     driver.chain(TABLES + 0x1000, 0, &many);
     driver.descriptor(16 * 108, (TABLES + 0x1000, 16 * many.len() as u32), (4, 0));
     let heads = [100, 101, 102, 104, 105, 106, 107, 108];
@@ -375,6 +380,36 @@ fn a_chain_that_cannot_be_is_answered_with_nothing() {
     assert_eq!(told, wanted);
     assert_eq!(device.write(0, &[1; 512], 512), (0, 1));
     device.end();
+}
+
+/// A machine that says that it has offered more than a ring can hold is served no more.
+#[test]
+fn a_ring_that_cannot_be_is_over() {
+    let device = Device::new(512, false);
+    assert_eq!(device.write(0, &[1; 512], 512), (0, 1));
+    device.driver.put(OFFERED + 2, 1000_u16);
+    device.run();
+    assert!(device.has_ended.get() && device.memory.is_idle());
+}
+
+/// Also while there is more to be taken than can be carried out at a time.
+#[test]
+fn a_ring_that_is_stopped_takes_nothing_more() {
+    let device = Device::new(512, true);
+    device.volume.hold(Some(4096));
+    for slot in 0..REQUESTS / 4 {
+        let at = PAYLOAD + 512 * u64::from(slot);
+        for _ in 0..3 {
+            device.driver.request(slot, (WRITE, 8), &[(at, 512, false)]);
+        }
+    }
+    device.run();
+    device.driver.bells.end();
+    device.volume.hold(None);
+    device.world.run_for(Nanos::from_millis(50));
+    assert!(device.has_ended.get() && device.memory.is_idle());
+    let answered = device.driver.answers().len();
+    assert!((64..96).contains(&answered), "{answered}");
 }
 
 /// All slots at a time, with requests so large that memory is short.
@@ -469,6 +504,7 @@ fn a_ring_that_lies_nowhere_is_refused() {
     assert!(!new(Place { requests: 0, ..place }));
     assert!(!new(Place { descriptors: MACHINE as u64 - 16, ..place }));
     assert!(!new(Place { offered: 1, ..place }));
+    assert!(!new(Place { offered: 0, ..place }));
     assert!(!new(Place { answered: u64::MAX - 3, ..place }));
 }
 
@@ -488,7 +524,7 @@ fn step() -> impl Strategy<Value = (Step, usize)> {
         place().prop_map(|(at, count)| Step::Zero(at, count)),
         place().prop_map(|(at, count)| Step::Read(at, count)),
     ];
-    (step, 700_usize..20_000)
+    (step, 1400_usize..20_000)
 }
 
 proptest! {
