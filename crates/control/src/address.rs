@@ -57,16 +57,6 @@ fn tcp_parts(text: &str) -> Result<(&str, u16), &'static str> {
 
 /// Checks the path of a volume's file.
 pub fn check_file(path: &str) -> Result<(), Error> {
-    check_path(path).map_err(|what| Error::new(&say::BAD_FILE, &[&path, &what]))
-}
-
-/// Checks the path of a socket for a virtual machine.
-pub fn check_socket(path: &str) -> Result<(), Error> {
-    let hint = "use --vhost-user with an absolute path, such as /run/palisade/vm.sock";
-    check_path(path).map_err(|what| wrong(path, what, hint))
-}
-
-fn check_path(path: &str) -> Result<(), &'static str> {
     let what = if path.len() > format::limits::ADDRESS_MAX {
         "it is too long"
     } else if path.chars().any(char::is_control) {
@@ -80,7 +70,7 @@ fn check_path(path: &str) -> Result<(), &'static str> {
     } else {
         return Ok(());
     };
-    Err(what)
+    Err(Error::new(&say::BAD_FILE, &[&path, &what]))
 }
 
 /// Checks `ADDR:PORT` of an export over NVMe/TCP.
@@ -136,7 +126,6 @@ pub fn text(address: &ExportAddress) -> String {
         ExportAddress::NvmeTcp(_) => keys(address).join(", "),
         ExportAddress::Device | ExportAddress::Ublk => "this machine".to_owned(),
         ExportAddress::File(path) => path.clone(),
-        ExportAddress::VhostUser(path) => format!("vhost-user:{path}"),
     }
 }
 
@@ -156,7 +145,6 @@ pub fn uri(address: &ExportAddress, export: &str) -> String {
         }
         ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),
         ExportAddress::File(path) => format!("file://{}", quoted(path)),
-        ExportAddress::VhostUser(path) => format!("vhost-user:{}", quoted(path)),
     }
 }
 

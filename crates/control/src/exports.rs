@@ -19,10 +19,8 @@ use crate::counters::Ledger;
 use crate::data::Data;
 use crate::lock::lock;
 use crate::lookup::{self, Lookups, UnderWay};
-use crate::machines::Socket;
 use crate::nvme::{self, VolumeKey};
 use crate::services::Services;
-use ::machines::Config;
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Absent, Export, Group, Hosts, Port, PortId, Refused, Way};
@@ -55,7 +53,6 @@ enum Lookup {
 enum Protocol {
     Nbd(ExportAddress, Arc<Table>),
     Nvme(PortId, Port),
-    Machine(ExportAddress, Arc<Socket>),
 }
 
 struct Listening {
@@ -88,8 +85,6 @@ struct How {
     served: BTreeMap<String, Vec<String>>,
     /// By export: why it is not served, or not everywhere.
     problems: BTreeMap<String, String>,
-    /// By export: where a virtual machine has it.
-    machines: BTreeMap<String, Arc<Socket>>,
 }
 
 impl Standing {
@@ -110,11 +105,6 @@ impl Standing {
     /// Whether an export is served now.
     pub fn serves(&self, export: &str) -> bool {
         self.how().served.contains_key(export) || self.services.serves(export)
-    }
-
-    /// Whether a virtual machine has an export now.
-    pub fn has_machine(&self, export: &str) -> bool {
-        self.how().machines.get(export).is_some_and(|socket| socket.is_taken())
     }
 
     /// Why an export is not served, or not everywhere.
@@ -187,12 +177,9 @@ impl Exports {
         self.standing.how().problems.get(export).cloned()
     }
 
-    /// A volume was resized to so many bytes: hosts that have it over NVMe are told, and machines.
-    pub fn resized(&self, volume: VolumeKey, bytes: u64) {
+    /// A volume was resized: hosts that have it over NVMe are told.
+    pub fn resized(&self, volume: VolumeKey) {
         self.data.target().resized(&volume);
-        for socket in self.standing.how().machines.values() {
-            socket.resized(&volume, bytes);
-        }
     }
 
     /// Listens wherever an export is to be served, unless that is done already; answers with the
@@ -203,7 +190,6 @@ impl Exports {
             ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => {
                 return Ok(address.clone());
             }
-            ExportAddress::VhostUser(path) => return self.listen_machine(address, path).await,
             _ => return self.listen_nbd(address, Lookup::Now).await,
         };
         let mut listeners = Vec::new();
@@ -227,9 +213,6 @@ impl Exports {
         &mut self,
         address: &ExportAddress,
     ) -> Result<(ExportAddress, Result<(), Error>), Error> {
-        if let ExportAddress::VhostUser(path) = address {
-            return Ok((self.listen_machine(address, path).await?, Ok(())));
-        }
         let ExportAddress::NvmeTcp(export) = address else {
             return Ok((self.listen_nbd(address, Lookup::Aside).await?, Ok(())));
         };
@@ -281,25 +264,6 @@ impl Exports {
         let protocol = Protocol::Nbd(address.clone(), table);
         self.listening.insert(address::text(&address), Listening { protocol, accepting });
         Ok(address)
-    }
-
-    async fn listen_machine(
-        &mut self,
-        address: &ExportAddress,
-        path: &str,
-    ) -> Result<ExportAddress, Error> {
-        let key = address::text(address);
-        if self.listening.contains_key(&key) {
-            return Ok(address.clone());
-        }
-        let (listener, _) = address::listen_unix(path).await?;
-        let socket = Socket::new(self.data.clone());
-        let own = socket.clone();
-        let serve = move |fd, _| own.came(fd);
-        let accepting = tokio::spawn(accept(listener, key.clone(), serve));
-        let protocol = Protocol::Machine(address.clone(), socket);
-        self.listening.insert(key, Listening { protocol, accepting });
-        Ok(address.clone())
     }
 
     async fn listen_nvme(&mut self, wanted: &Listener, lookup: Lookup) -> Result<Listener, Error> {
@@ -372,11 +336,11 @@ impl Exports {
     pub async fn add(
         &mut self,
         name: &str,
-        (target, device): (Target, Config),
+        target: Target,
         address: &ExportAddress,
     ) -> Result<(), Error> {
         let export = target.export.clone();
-        let outcome = self.add_to_listeners(name, (target, device), address).await;
+        let outcome = self.add_to_listeners(name, target, address).await;
         match &outcome {
             Ok(()) => self.standing.how().problems.remove(&export),
             Err(error) => self.standing.how().problems.insert(export, error.error.clone()),
@@ -387,7 +351,7 @@ impl Exports {
     async fn add_to_listeners(
         &mut self,
         name: &str,
-        (target, device): (Target, Config),
+        target: Target,
         address: &ExportAddress,
     ) -> Result<(), Error> {
         let (address, elsewhere) = self.listen_where_possible(address).await?;
@@ -402,7 +366,6 @@ impl Exports {
             ExportAddress::NbdTcp(_) | ExportAddress::NbdUnix(_) => {
                 self.add_to_table(name, target, &keys[0])
             }
-            ExportAddress::VhostUser(_) => self.add_to_socket(target, device, &keys[0]),
             // They listen nowhere.
             ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => return Ok(()),
         };
@@ -423,18 +386,7 @@ impl Exports {
                 self.data.ledger().know_export(&target.export);
                 if table.add(name, target) { Ok(()) } else { Err(taken()) }
             }
-            Protocol::Nvme(..) | Protocol::Machine(..) => Err(taken()),
-        }
-    }
-
-    fn add_to_socket(&self, target: Target, device: Config, key: &str) -> Result<(), Error> {
-        let export = target.export.clone();
-        match &self.listening[key].protocol {
-            Protocol::Machine(_, socket) if socket.set(target, device) => {
-                self.standing.how().machines.insert(export, socket.clone());
-                Ok(())
-            }
-            _ => Err(Error::new(&say::EXPORT_NAME_TAKEN, &[&export, &key])),
+            Protocol::Nvme(..) => Err(taken()),
         }
     }
 
@@ -443,7 +395,7 @@ impl Exports {
         given.insert(nvme.nsid, target.volume);
         let port = |listener: &Listener| match self.listening[&listener.address].protocol {
             Protocol::Nvme(id, _) => Some(id),
-            Protocol::Nbd(..) | Protocol::Machine(..) => None,
+            Protocol::Nbd(..) => None,
         };
         let export = Export {
             subsystem: address::nqn(&nvme.subsystem)?,
@@ -504,14 +456,11 @@ impl Exports {
     }
 
     async fn close(&mut self, export: &str) {
-        let (keys, machine) = {
+        let keys = {
             let mut how = self.standing.how();
             how.problems.remove(export);
-            (how.served.remove(export), how.machines.remove(export))
+            how.served.remove(export)
         };
-        if let Some(machine) = machine {
-            machine.end().await;
-        }
         let Some(keys) = keys else { return };
         for key in keys {
             let protocol = self.listening.get(&key).map(|listening| &listening.protocol);
@@ -548,13 +497,6 @@ impl Exports {
                 self.data.end_connections(&table, None).await;
             }
             Protocol::Nvme(id, _) => self.data.target().remove_port(id),
-            Protocol::Machine(address, socket) => {
-                if let ExportAddress::VhostUser(path) = &address {
-                    // Someone may have removed it before.
-                    let _ = std::fs::remove_file(path);
-                }
-                socket.end().await;
-            }
         }
     }
 }

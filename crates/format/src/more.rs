@@ -52,7 +52,7 @@ fn is_nvme(export: &ExportRecord) -> bool {
 }
 
 const fn is_local(export: &ExportRecord) -> bool {
-    export.address.stays()
+    export.address.is_local()
 }
 
 fn has_tasks(record: &ArrayRecord) -> bool {

@@ -366,8 +366,7 @@ fn listeners(record: &ArrayRecord, export: &ExportRecord) -> Vec<Listener> {
         ExportAddress::NbdUnix(_)
         | ExportAddress::Device
         | ExportAddress::File(_)
-        | ExportAddress::Ublk
-        | ExportAddress::VhostUser(_) => Vec::new(),
+        | ExportAddress::Ublk => Vec::new(),
         ExportAddress::NvmeTcp(nvme) => {
             let all = nvme.listeners.iter();
             all.filter_map(|own| listener(&own.address, of(true))).collect()

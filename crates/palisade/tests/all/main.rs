@@ -29,7 +29,6 @@ mod https;
 mod hung;
 mod kill;
 mod login;
-mod machine;
 mod memory;
 mod messages;
 mod notify;

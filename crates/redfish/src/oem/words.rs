@@ -61,8 +61,6 @@ words! {
         Loop,
         /// A ublk device of this machine.
         Ublk,
-        /// A virtual machine of this machine, over vhost-user.
-        VhostUser,
     }
 }
 
