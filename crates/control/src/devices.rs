@@ -13,20 +13,19 @@
 use crate::connection::Fences;
 use crate::cores::{Core, CoreEnv};
 use crate::counters::OnCore;
+use crate::here::{Here, Running};
 use crate::nvme::VolumeKey;
 use ::io::{BlockError, Blocks, Buf, BufMut, Env, Priority, Reach};
-use core::cell::{OnceCell, RefCell};
+use core::cell::RefCell;
 use core::future::pending;
-use engine::Volume;
 use engine::array::message::ArrayId;
-use front::Counted;
 use runtime::{BlockQueue, Errno, QueueView};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ublk::wire::{self, DESCRIPTOR, Request};
-use ublk::{ConnectionMemory, Gone, Link};
+use ublk::{Gone, Link};
 use units::Uuid;
 
 /// What a command ends with when the device does: `ENODEV`.
@@ -137,13 +136,10 @@ impl ublk::Queue for Kernel {
     }
 }
 
-type Running = Counted<Volume<CoreEnv>, CoreEnv>;
-
 /// A volume, whichever run of its array there is.
 struct Place {
-    core: Core,
+    here: Rc<Here>,
     env: CoreEnv,
-    counters: Rc<OnCore>,
     known: Arc<Known>,
     /// As it was found last, and in which run.
     running: RefCell<Option<(ArrayId, Running)>>,
@@ -151,16 +147,14 @@ struct Place {
 
 impl Place {
     fn running(&self) -> Option<Running> {
-        let VolumeKey { array, volume } = self.known.key();
-        if let Some((known, running)) = &*self.running.borrow()
-            && *known == array
+        let key = self.known.key();
+        if let Some((array, running)) = &*self.running.borrow()
+            && *array == key.array
         {
             return Some(running.clone());
         }
-        let bound = self.core.array(array)?;
-        let writer = self.counters.writer(volume);
-        let running = Counted::new(Volume::new(bound, volume), &self.env, writer);
-        *self.running.borrow_mut() = Some((array, running.clone()));
+        let running = self.here.volume(&self.env, key)?;
+        *self.running.borrow_mut() = Some((key.array, running.clone()));
         Some(running)
     }
 }
@@ -259,40 +253,26 @@ impl Blocks for Standing {
 }
 
 /// The queues of one core.
-pub struct Devices {
-    core: Core,
-    counters: Rc<OnCore>,
-    fences: Arc<Fences>,
-    reach: Option<Arc<dyn Reach>>,
-    /// Allocated with the first device.
-    memory: OnceCell<Rc<ConnectionMemory>>,
-}
+pub struct Devices(Rc<Here>);
 
 impl Devices {
     /// None yet.
     pub fn new(
-        (core, counters): (Core, Rc<OnCore>),
+        core: (Core, Rc<OnCore>),
         fences: Arc<Fences>,
         reach: Option<Arc<dyn Reach>>,
     ) -> Rc<Self> {
-        Rc::new(Self { core, counters, fences, reach, memory: OnceCell::new() })
+        Rc::new(Self(Here::new(core, fences, reach, ublk::MEMORY)))
     }
 
     /// Serves a queue on this core.
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, queue: Queue, known: Arc<Known>) {
         let Queue { number, depth, view } = queue;
-        let place = Place {
-            core: self.core.clone(),
-            env: env.clone(),
-            counters: self.counters.clone(),
-            known: known.clone(),
-            running: RefCell::default(),
-        };
         // A device ends only when the kernel waits for none of its requests: a run of the array
         // that comes later has nothing to wait for, and needs no fence of its own.
-        let fence = self.fences.of(known.key());
-        let reached = || ConnectionMemory::reached(ublk::MEMORY, self.reach.as_ref());
-        let memory = self.memory.get_or_init(reached).clone();
+        let (fence, memory) = (self.0.fence(known.key()), self.0.memory());
+        let (here, running) = (self.0.clone(), RefCell::default());
+        let place = Place { here, env: env.clone(), known: known.clone(), running };
         let queue = BlockQueue::new(env.reactor(), view);
         let kernel = Rc::new(Kernel { queue, number, depth, known });
         let own = env.clone();

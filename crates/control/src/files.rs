@@ -7,13 +7,11 @@
 use crate::connection::{Fences, Target};
 use crate::cores::{Core, CoreEnv};
 use crate::counters::OnCore;
+use crate::here::Here;
 use crate::nvme::VolumeKey;
 
 use ::io::{Env, Priority, Reach};
-use core::cell::OnceCell;
-use engine::Volume;
-use front::Counted;
-use fuse::{ConnectionMemory, Device, Link, Look, Unmounted};
+use fuse::{Device, Link, Look, Unmounted};
 use runtime::{Reactor, RequestDevice, RequestLine};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -72,23 +70,16 @@ impl Device for Kernel {
 }
 
 /// The files of one core.
-pub struct Files {
-    core: Core,
-    counters: Rc<OnCore>,
-    fences: Arc<Fences>,
-    reach: Option<Arc<dyn Reach>>,
-    /// Allocated with the first file.
-    memory: OnceCell<Rc<ConnectionMemory>>,
-}
+pub struct Files(Rc<Here>);
 
 impl Files {
     /// None yet.
     pub fn new(
-        (core, counters): (Core, Rc<OnCore>),
+        core: (Core, Rc<OnCore>),
         fences: Arc<Fences>,
         reach: Option<Arc<dyn Reach>>,
     ) -> Rc<Self> {
-        Rc::new(Self { core, counters, fences, reach, memory: OnceCell::new() })
+        Rc::new(Self(Here::new(core, fences, reach, fuse::MEMORY)))
     }
 
     /// Serves a file on this core. One that can't be is let go, and with the last core its mount is
@@ -96,13 +87,9 @@ impl Files {
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, fd: OwnedFd, file: File) {
         let File { target, look, held } = file;
         let key = VolumeKey { array: target.array, volume: target.volume };
-        let Some(bound) = self.core.array(key.array) else { return };
+        let Some(volume) = self.0.volume(env, key) else { return };
         let Ok(device) = Kernel::new(env.reactor(), fd) else { return };
-        let writer = self.counters.writer(key.volume);
-        let volume = Counted::new(Volume::new(bound, key.volume), env, writer);
-        let fence = self.fences.of(key);
-        let reached = || ConnectionMemory::reached(fuse::MEMORY, self.reach.as_ref());
-        let memory = self.memory.get_or_init(reached).clone();
+        let (fence, memory) = (self.0.fence(key), self.0.memory());
         let own = env.clone();
         env.spawn(Priority::First, async move {
             let device = Rc::new(device);

@@ -82,6 +82,7 @@ pub mod failure;
 mod files;
 mod gpu;
 mod hardware;
+mod here;
 mod history;
 mod holds;
 mod http;

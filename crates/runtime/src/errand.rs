@@ -49,11 +49,9 @@ pub struct Errand {
 }
 
 impl Errand {
-    /// Begins a read, into memory that is aligned to 4 KiB.
-    ///
-    /// # Errors
-    /// There is no io_uring, or what the kernel says.
-    pub fn read(file: BorrowedFd<'_>, offset: u64, bytes: u32) -> io::Result<Self> {
+    /// Begins a read: what may not end, for tests.
+    #[cfg(test)]
+    fn read(file: BorrowedFd<'_>, offset: u64, bytes: u32) -> io::Result<Self> {
         Self::begin(file, Memory::new(bytes as usize), |fd, memory| {
             opcode::Read::new(fd, memory.as_mut_ptr(), bytes).offset(offset).build().into()
         })
@@ -132,7 +130,7 @@ impl Errand {
     ///
     /// # Errors
     /// What it ended with, or the kernel says.
-    pub fn wait(&mut self, limit: Duration) -> io::Result<Option<u32>> {
+    fn wait(&mut self, limit: Duration) -> io::Result<Option<u32>> {
         if self.answer.is_none() {
             self.until(Instant::now() + limit)?;
         }

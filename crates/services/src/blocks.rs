@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Where the kernel lists them.
-const SYSFS: &str = "/sys/block";
+pub const SYSFS: &str = "/sys/block";
 
 /// The device's bytes.
 ///

@@ -19,7 +19,7 @@
 //! queues taken. Linux 6.12 does not tell that from a server that has gone, and fails to take the
 //! rest from nobody (`ublk_queue_reinit`).
 
-use crate::keeper::Host;
+use crate::keeper::{Host, put};
 use crate::ublk::{self, Driver, Shape};
 use crate::wire::Wanted;
 use crate::{blocks, links};
@@ -51,9 +51,7 @@ impl Mark {
 
     fn write(self, folder: &Path, id: &str) -> io::Result<()> {
         let text = self.device.map(|device| format!("{device} {}", self.opener));
-        let (mark, new) = (mark_of(folder, id), folder.join(format!("{id}.new")));
-        std::fs::write(&new, text.unwrap_or_default())?;
-        std::fs::rename(new, mark)
+        put(folder, id, &mark_of(folder, id), text.unwrap_or_default().as_bytes())
     }
 }
 

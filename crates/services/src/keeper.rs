@@ -97,10 +97,15 @@ impl Mark {
 
     fn write(&self, folder: &Path, id: &str) -> io::Result<()> {
         let sign: &[u8] = if self.is_made { b"+" } else { b"-" };
-        let (mark, new) = (mark_of(folder, id), folder.join(format!("{id}.new")));
-        std::fs::write(&new, [sign, self.path.as_os_str().as_bytes()].concat())?;
-        std::fs::rename(new, mark)
+        put(folder, id, &mark_of(folder, id), &[sign, self.path.as_os_str().as_bytes()].concat())
     }
+}
+
+/// Writes an export's mark: whoever reads it meanwhile finds the one or the other.
+pub fn put(folder: &Path, id: &str, mark: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{id}.new"));
+    std::fs::write(&new, bytes)?;
+    std::fs::rename(new, mark)
 }
 
 /// Where files of an export are mounted, by this process or one before it: each path once.

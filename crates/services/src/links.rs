@@ -75,25 +75,28 @@ pub fn remove_link(link: &Path, device: &str) {
     }
 }
 
+/// All links, and where each leads.
+fn all() -> Vec<(PathBuf, PathBuf)> {
+    let within = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let links = within(Path::new(LINKS)).flat_map(|array| within(&array.path()));
+    let links = links.map(|link| link.path());
+    links.filter_map(|link| std::fs::read_link(&link).ok().map(|known| (link, known))).collect()
+}
+
 /// Removes links to devices of ublk that are not there any more.
 pub fn remove_dangling() {
-    for array in std::fs::read_dir(LINKS).into_iter().flatten().flatten() {
-        for link in std::fs::read_dir(array.path()).into_iter().flatten().flatten() {
-            let known = std::fs::read_link(link.path()).unwrap_or_default();
-            let device = known.to_str().unwrap_or_default();
-            if ublk::number(device).is_some() && !known.exists() {
-                remove_link(&link.path(), device);
-            }
+    for (link, known) in all() {
+        let device = known.to_str().unwrap_or_default();
+        if ublk::number(device).is_some() && !known.exists() {
+            remove_link(&link, device);
         }
     }
 }
 
 /// Removes whatever link leads to a device.
 pub fn remove_links_to(device: &str) {
-    for array in std::fs::read_dir(LINKS).into_iter().flatten().flatten() {
-        for link in std::fs::read_dir(array.path()).into_iter().flatten().flatten() {
-            remove_link(&link.path(), device);
-        }
+    for (link, _) in all() {
+        remove_link(&link, device);
     }
 }
 

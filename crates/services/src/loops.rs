@@ -3,13 +3,12 @@
 //! Each says that it has a volatile write cache, as its file can't say whether the volume has one:
 //! a flush that no drive needs costs next to nothing, and one that is left out costs data.
 
+use crate::blocks::SYSFS;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Where the kernel lists block devices.
-const SYSFS: &str = "/sys/block";
 /// How often it is looked whether a device has gone, and how long apart.
 const LOOKS: (u32, Duration) = (100, Duration::from_millis(20));
 

@@ -68,6 +68,7 @@ const ROWS: &Rows = &[
             &["fabrics"],
             &["nvme", "ownership"],
             &["connection"],
+            &["here"],
             &["devices", "files"],
             &["data"],
             &["services"],
