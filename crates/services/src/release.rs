@@ -87,7 +87,8 @@ fn of_loop(device: &str) -> Result<(), Kept> {
     }
     // Of this the kernel remembers nothing: who serves it is asked, if there is anybody.
     match rustix::fs::statfs(&file) {
-        Err(Errno::NOTCONN) => {}
+        // It had gone, or went while it was asked.
+        Err(Errno::NOTCONN | Errno::CONNABORTED) => {}
         _ => return Err(Kept::Served(device.to_owned())),
     }
     loops::detach(device)?;
