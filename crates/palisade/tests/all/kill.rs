@@ -31,10 +31,14 @@ use crate::common::place::{Daemon, Place, Served, Starting};
 use crate::common::{
     MIB, count_of, end, program, skip, start, succeeded, tools_are_there, until, wait,
 };
+use crate::redfish::{Answer, request, rest};
 use core::ops::Range;
 use rustix::process::Signal;
+use serde_json::json;
 use std::collections::{BTreeSet, VecDeque};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::thread::{self, JoinHandle};
@@ -51,7 +55,7 @@ const OUTSIDE: usize = 4;
 /// Most replies before a kill.
 const REPLIES: u64 = 600;
 /// Most replies before a kill that comes soon after a start.
-const REPLIES_HURRIED: u64 = 40;
+const REPLIES_HURRIED: u64 = 8;
 /// Most milliseconds between the last counted reply and a kill.
 const AFTER_REPLY: u64 = 4;
 /// The same of a failure and a kill just after it.
@@ -65,6 +69,8 @@ const IN_RECOVERY: u64 = 10;
 /// of the map to be written while the fifteen others have their turn again and again: on a slow
 /// machine four times each was not enough.
 const FIO_LAST: usize = 256;
+/// Where what arrays are and were busy with is told.
+const JOBS: &str = "/redfish/v1/JobService/Jobs?$expand=.";
 /// How long fio may take to begin, and to end.
 const FIO: Duration = Duration::from_secs(20);
 /// What fio was asked for while it was the load, in order.
@@ -192,7 +198,6 @@ impl Round<'_> {
                 if self.out.is_none() {
                     self.fail(daemon);
                 }
-                self.replace(daemon);
             }
             When::JustFailed | When::Gone => {}
         }
@@ -204,15 +209,23 @@ impl Round<'_> {
         self.out = Some(slot);
     }
 
-    /// Puts a drive in, if one is out: a new one, or one that was gone and is there again.
+    /// Puts a drive in, if one is out.
     fn replace(&mut self, daemon: &Daemon) {
-        let Some(slot) = self.out.take() else { return };
+        if let Some(words) = self.successor() {
+            daemon.call(&words.each_ref().map(String::as_str));
+        }
+    }
+
+    /// The command that puts a drive in, if one is out: a new one, or one that was gone and is there
+    /// again.
+    fn successor(&mut self) -> Option<[String; 7]> {
+        let slot = self.out.take()?;
         match self.away.take().filter(|_| self.place.rng.below(2) == 0) {
             Some(away) => std::fs::rename(away, &self.drives[slot]).expect("moved back"),
             None => self.drives[slot] = self.place.drive(),
         }
-        let words = ["array", "replace", "a", "--slot", &slot.to_string(), "--with"];
-        daemon.call(&[&words[..], &[&self.drives[slot]]].concat());
+        let (own, with) = (slot.to_string(), &self.drives[slot]);
+        Some(["array", "replace", "a", "--slot", &own, "--with", with].map(str::to_owned))
     }
 
     /// Makes the array whole.
@@ -226,7 +239,7 @@ impl Round<'_> {
         let log = format!("--write_iolog={}", self.place.file(FIO_LOG).display());
         let written = if when == When::Soon { 0 } else { daemon.written("a") };
         let mut fio = Fio(start(fio(&self.served[1], &LOAD).arg(log)));
-        let soon = matches!(when, When::Soon | When::Rebuilding);
+        let soon = when == When::Soon;
         if when != When::Soon {
             // Nothing else writes.
             until("fio writes", FIO, || (daemon.written("a") > written).then_some(()));
@@ -238,11 +251,24 @@ impl Round<'_> {
         let slot = self.place.rng.below(self.drives.len() as u64) as usize;
         let other = self.drives[(slot + 1) % self.drives.len()].clone();
         let over = when == When::JustFailed && self.place.rng.below(2) == 0;
-        let mut failing = (when == When::JustFailed).then_some(Failing { slot, other, over });
-        let most = match failing {
+        let mut first = match when {
+            When::JustFailed => {
+                let words = ["array", "fail", "a", "--drive", &format!("slot:{slot}")];
+                Some(First {
+                    words: words.map(str::to_owned).into(),
+                    other: (!over).then_some(other),
+                })
+            }
+            When::Rebuilding => {
+                let words = self.successor().expect("a drive is out").into();
+                Some(First { words, other: None })
+            }
+            _ => None,
+        };
+        let most = match when {
             // The sooner, the less the daemon has done about it.
-            Some(_) => 1 + self.place.rng.below(AFTER_FAILURE * 1000),
-            None => AFTER_REPLY * 1000,
+            When::JustFailed => 1 + self.place.rng.below(AFTER_FAILURE * 1000),
+            _ => AFTER_REPLY * 1000,
         };
         let later = Duration::from_micros(self.place.rng.below(most));
         let [served, _] = &self.served;
@@ -255,7 +281,7 @@ impl Round<'_> {
             if replies >= last
                 && let Some(daemon) = victim.take()
             {
-                striking = Some(strike(daemon, failing.take(), later));
+                striking = Some(strike(daemon, first.take(), later));
             }
         });
         let striking = striking.unwrap_or_else(|| panic!("no connection after {replies} replies"));
@@ -265,11 +291,16 @@ impl Round<'_> {
         match when {
             When::Whole => met.optimal += usize::from(state == "optimal" && task.is_empty()),
             When::Degraded => met.degraded += usize::from(state == "degraded" && task.is_empty()),
-            When::Rebuilding => met.rebuilds += usize::from(task == "rebuild"),
+            // It is too short for the daemon to be asked: its record tells.
+            When::Rebuilding => {
+                let record = Place::read_array(&["--info"], &self.drives);
+                met.rebuilds += usize::from(record.contains("\"rebuilding\""));
+            }
             When::Soon => met.resyncs += usize::from(task == "resync"),
             When::JustFailed | When::Gone => {}
         }
-        self.struck = answered.map(|answered| (slot, answered));
+        self.struck =
+            answered.filter(|_| when == When::JustFailed).map(|answered| (slot, answered));
         let _ = end(&mut fio.0, Signal::TERM, FIO);
         if when == When::Gone {
             let away = self.place.file("away.img");
@@ -421,13 +452,11 @@ impl Round<'_> {
     }
 }
 
-/// A drive that is taken out just before a kill.
-struct Failing {
-    slot: usize,
-    /// The drive of another slot.
-    other: String,
-    /// Whether the kill waits for the answer; or only until `other` has it recorded.
-    over: bool,
+/// What is done just before a kill.
+struct First {
+    words: Vec<String>,
+    /// The kill waits only until this drive has it recorded; else for the answer.
+    other: Option<String>,
 }
 
 /// The headers of a drive's record slots: two in the first MiB, two in the last.
@@ -446,36 +475,49 @@ struct Struck {
     /// The array's state, and what it was busy with.
     state: String,
     task: String,
-    /// Whether the daemon said that the drive is out that was to be taken out.
+    /// Whether the daemon said that what was to be done is.
     answered: Option<bool>,
 }
 
+/// What the array is busy with; nothing if it is not.
+fn task(daemon: &Daemon) -> String {
+    let mut stream = UnixStream::connect(daemon.socket()).expect("the daemon listens");
+    stream.write_all(request("GET", JOBS, "").as_bytes()).expect("sent");
+    let jobs = Answer::read(&rest(&mut stream)).expect("an answer").json();
+    let jobs = jobs["Members"].as_array().expect("a list");
+    let running = jobs.iter().find(|job| job["JobState"] == "Running");
+    // `Resync of a`.
+    let name = running.and_then(|job| job["Name"].as_str()?.split(' ').next());
+    name.unwrap_or_default().to_lowercase()
+}
+
 /// Kills the daemon so much `later`, while its clients go on.
-fn strike(daemon: Daemon, failing: Option<Failing>, later: Duration) -> JoinHandle<Struck> {
+fn strike(daemon: Daemon, first: Option<First>, later: Duration) -> JoinHandle<Struck> {
     thread::spawn(move || {
-        let shown = daemon.show("a");
-        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let (state, task) = (word(&shown["state"]), word(&shown["tasks"][0]["kind"]));
-        let mut answered = failing.as_ref().map(|failing| failing.over);
-        let failing = failing.and_then(|Failing { slot, other, over }| {
-            let words = ["array", "fail", "a", "--drive", &format!("slot:{slot}")];
-            let before = records(&other);
+        let task = task(&daemon);
+        // What is under way is over soon: a kill that is to meet it does not wait for a program.
+        let state = if task.is_empty() { daemon.show("a")["state"].clone() } else { json!("busy") };
+        let state = state.as_str().expect("text").to_owned();
+        let mut answered = first.as_ref().map(|first| first.other.is_none());
+        let doing = first.and_then(|First { words, other }| {
+            let before = other.as_deref().map(records);
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
             let child = daemon.start_call(&words);
-            if over {
-                succeeded("array fail", &wait(child, FIO, "array fail"));
+            let Some(other) = other else {
+                succeeded(words[1], &wait(child, FIO, words[1]));
                 return None;
-            }
+            };
             let begun = Instant::now();
-            while records(&other) == before && begun.elapsed() < FIO {
+            while Some(records(&other)) == before && begun.elapsed() < FIO {
                 thread::yield_now();
             }
             Some(child)
         });
         thread::sleep(later); // The random moment itself.
         daemon.kill();
-        if let Some(child) = failing {
+        if let Some(child) = doing {
             // It may have come too late.
-            answered = Some(wait(child, FIO, "array fail").status.success());
+            answered = Some(wait(child, FIO, "what was to be done").status.success());
         }
         Struck { state, task, answered }
     })
