@@ -216,8 +216,8 @@ impl Round<'_> {
         }
     }
 
-    /// The command that puts a drive in, if one is out: a new one, or one that was gone and is there
-    /// again.
+    /// The command that puts a drive in, if one is out: a new one, or one that was gone and is
+    /// there again.
     fn successor(&mut self) -> Option<[String; 7]> {
         let slot = self.out.take()?;
         match self.away.take().filter(|_| self.place.rng.below(2) == 0) {
@@ -232,6 +232,21 @@ impl Round<'_> {
     fn mend(&mut self, daemon: &Daemon) {
         self.replace(daemon);
         assert_eq!(daemon.settle("a")["state"], "optimal");
+    }
+
+    /// What is done just before a kill, to the drive of a slot where that is to fail.
+    fn first(&mut self, when: When, slot: usize) -> Option<First> {
+        let (words, other) = match when {
+            When::JustFailed => {
+                let words = ["array", "fail", "a", "--drive", &format!("slot:{slot}")];
+                let other = self.drives[(slot + 1) % self.drives.len()].clone();
+                let over = self.place.rng.below(2) == 0;
+                (words.map(str::to_owned).into(), (!over).then_some(other))
+            }
+            When::Rebuilding => (self.successor().expect("a drive is out").into(), None),
+            When::Whole | When::Soon | When::Degraded | When::Gone => return None,
+        };
+        Some(First { words, other })
     }
 
     /// Loads the daemon and kills it at a random moment.
@@ -249,22 +264,7 @@ impl Round<'_> {
         let most = if soon { 1 + self.place.rng.below(REPLIES_HURRIED) } else { REPLIES };
         let last = 1 + self.place.rng.below(most);
         let slot = self.place.rng.below(self.drives.len() as u64) as usize;
-        let other = self.drives[(slot + 1) % self.drives.len()].clone();
-        let over = when == When::JustFailed && self.place.rng.below(2) == 0;
-        let mut first = match when {
-            When::JustFailed => {
-                let words = ["array", "fail", "a", "--drive", &format!("slot:{slot}")];
-                Some(First {
-                    words: words.map(str::to_owned).into(),
-                    other: (!over).then_some(other),
-                })
-            }
-            When::Rebuilding => {
-                let words = self.successor().expect("a drive is out").into();
-                Some(First { words, other: None })
-            }
-            _ => None,
-        };
+        let mut first = self.first(when, slot);
         let most = match when {
             // The sooner, the less the daemon has done about it.
             When::JustFailed => 1 + self.place.rng.below(AFTER_FAILURE * 1000),
