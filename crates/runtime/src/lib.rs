@@ -10,6 +10,7 @@
 //! - [`Socket`], [`Listener`]: TCP and Unix streams. [`Stream`]: a socket as an [`io::Transport`].
 //! - [`RequestDevice`]: where the kernel hands out requests, as FUSE's does. [`BlockQueue`]: the
 //!   same of block devices, by ublk.
+//! - [`Bell`]: what another process rings, as that of a virtual machine does.
 //! - [`Errand`]: what a thread that is no core asks of the kernel, with a limit of time.
 //! - [`CoreCounts`]: how a core spends its time.
 //! - [`say`]: what the daemon reports, whether or not anybody takes it.
@@ -25,6 +26,7 @@
 //! - After warm-up a file I/O, a wake, a timer and a piece of mail allocate nothing.
 //! - `unsafe` only in `sys`, `errand`, `reactor::slab`, `reactor::uring` and `reactor::pool` (D12).
 
+mod bell;
 mod blocks;
 mod busy;
 mod config;
@@ -42,6 +44,7 @@ mod sys;
 mod task;
 mod timer;
 
+pub use bell::Bell;
 pub use blocks::{BlockQueue, QueueView};
 pub use busy::CoreCounts;
 pub use config::Config;
