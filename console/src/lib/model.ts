@@ -42,6 +42,7 @@ export const EXPORTS: Record<ExportKind, string> = {
   Nbd: 'NBD',
   Loop: 'block device of this server',
   Ublk: 'block device of this server (ublk)',
+  VhostUser: 'virtual machine of this server',
   Fuse: 'file of this server',
 };
 
@@ -407,6 +408,7 @@ export function localPath(connection: Connection): string | null {
     case 'Loop':
     case 'Ublk': return own.Link ?? own.URI;
     case 'Fuse': return own.File ?? own.URI;
+    case 'VhostUser': return own.Socket ?? own.URI;
     default: return null;
   }
 }

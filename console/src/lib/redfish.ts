@@ -169,7 +169,7 @@ export interface Volume extends Resource {
 }
 
 /** By what an export is served: to hosts, or as a file or a block device of the server itself. */
-export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop' | 'Ublk';
+export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop' | 'Ublk' | 'VhostUser';
 
 /** How an export of the server itself is, asked as a program asks. */
 export interface ServiceHealth {
@@ -191,6 +191,8 @@ export interface Connection extends Resource {
       /** Leads to the device, and stays the same. */
       Link?: string;
       File?: string;
+      /** Of a virtual machine, over vhost-user. */
+      Socket?: string;
       Health?: ServiceHealth;
       Listeners: string[];
       Advertise?: string[];

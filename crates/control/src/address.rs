@@ -4,10 +4,13 @@ use ::nvme::nqn::Nqn;
 use format::ExportAddress;
 use redfish::messages as say;
 use redfish::view::Error;
+use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
+use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path};
 use tokio::net::{TcpListener, UnixListener};
 
@@ -57,6 +60,16 @@ fn tcp_parts(text: &str) -> Result<(&str, u16), &'static str> {
 
 /// Checks the path of a volume's file.
 pub fn check_file(path: &str) -> Result<(), Error> {
+    check_path(path).map_err(|what| Error::new(&say::BAD_FILE, &[&path, &what]))
+}
+
+/// Checks the path of a socket for a virtual machine.
+pub fn check_socket(path: &str) -> Result<(), Error> {
+    let hint = "use --vhost-user with an absolute path, such as /run/palisade/vm.sock";
+    check_path(path).map_err(|what| wrong(path, what, hint))
+}
+
+fn check_path(path: &str) -> Result<(), &'static str> {
     let what = if path.len() > format::limits::ADDRESS_MAX {
         "it is too long"
     } else if path.chars().any(char::is_control) {
@@ -70,7 +83,7 @@ pub fn check_file(path: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::new(&say::BAD_FILE, &[&path, &what]))
+    Err(what)
 }
 
 /// Checks `ADDR:PORT` of an export over NVMe/TCP.
@@ -126,6 +139,7 @@ pub fn text(address: &ExportAddress) -> String {
         ExportAddress::NvmeTcp(_) => keys(address).join(", "),
         ExportAddress::Device | ExportAddress::Ublk => "this machine".to_owned(),
         ExportAddress::File(path) => path.clone(),
+        ExportAddress::VhostUser(path) => format!("vhost-user:{path}"),
     }
 }
 
@@ -145,6 +159,7 @@ pub fn uri(address: &ExportAddress, export: &str) -> String {
         }
         ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),
         ExportAddress::File(path) => format!("file://{}", quoted(path)),
+        ExportAddress::VhostUser(path) => format!("vhost-user:{}", quoted(path)),
     }
 }
 
@@ -166,6 +181,29 @@ pub async fn listen_unix(path: &str) -> Result<(Bound, ExportAddress), Error> {
     let listener = unix_listener(Path::new(path)).await;
     let listener = listener.map_err(|error| busy(&text(&address), &error))?;
     Ok((Bound::Unix(listener), address))
+}
+
+/// Listens on the Unix socket of a virtual machine. The program that runs it seldom runs as the
+/// daemon's user: who may come is the socket's group, which it has from its folder where that has
+/// the set-group-ID bit (inode(7)), and else from the daemon.
+pub async fn listen_machine(path: &str) -> Result<Bound, Error> {
+    let address = ExportAddress::VhostUser(path.to_owned());
+    let failed = |error| busy(&text(&address), &error);
+    let listener = unix_listener(Path::new(path)).await.map_err(failed)?;
+    open_to_group(path).map_err(failed)?;
+    Ok(Bound::Unix(listener))
+}
+
+/// Opens a socket to its group; wherever something leads that was put in its place, that is left.
+fn open_to_group(path: &str) -> std::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let own = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !own.metadata()?.file_type().is_socket() {
+        return Err(std::io::Error::new(ErrorKind::AlreadyExists, "something else is there"));
+    }
+    // What the descriptor is open for is what has this path.
+    let path = format!("/proc/self/fd/{}", own.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(0o660))
 }
 
 fn busy(address: &str, error: &std::io::Error) -> Error {

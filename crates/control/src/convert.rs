@@ -224,11 +224,16 @@ pub fn export(
             ExportAddress::Device if is_ublk => view::ExportKind::Ublk,
             ExportAddress::Device => view::ExportKind::Loop,
             ExportAddress::File(_) => view::ExportKind::Fuse,
+            ExportAddress::VhostUser(_) => view::ExportKind::VhostUser,
         },
         device,
         link,
         file: match &status.address {
             ExportAddress::File(path) => Some(path.clone()),
+            _ => None,
+        },
+        socket: match &status.address {
+            ExportAddress::VhostUser(path) => Some(path.clone()),
             _ => None,
         },
         health,
@@ -244,7 +249,10 @@ pub fn export(
             ExportAddress::NvmeTcp(nvme) => Some(nvme_export(&id, status, nvme, connections)),
             _ => None,
         },
-        clients: connections.clients.get(&id).cloned().unwrap_or_default(),
+        clients: match standing.has_machine(&id) {
+            true => vec![view::Client::default()],
+            false => connections.clients.get(&id).cloned().unwrap_or_default(),
+        },
         uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
         serving: standing.serves(&id),
         problem: standing.problem(&id),

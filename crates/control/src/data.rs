@@ -16,6 +16,7 @@ use crate::failure;
 use crate::files::{File, Files};
 use crate::gpu::Parity;
 use crate::nvme::{self, Server, Uses, VolumeKey};
+use crate::rings::{RingWork, Rings};
 use core::cell::RefCell;
 use core::future::pending;
 use drives::SharedDrive;
@@ -52,6 +53,8 @@ thread_local! {
     static FILES: RefCell<Option<Rc<Files>>> = const { RefCell::new(None) };
     /// What serves queues of devices on the core that this thread is.
     static DEVICES: RefCell<Option<Rc<Devices>>> = const { RefCell::new(None) };
+    /// What serves rings of machines on the core that this thread is.
+    static RINGS: RefCell<Option<Rc<Rings>>> = const { RefCell::new(None) };
 }
 
 fn connections() -> Option<Rc<Connections>> {
@@ -67,6 +70,7 @@ impl Drop for Registered {
         SERVER.take();
         FILES.take();
         DEVICES.take();
+        RINGS.take();
     }
 }
 
@@ -110,6 +114,7 @@ pub fn start(
         let fences = fences.clone();
         FILES.set(Some(Files::new(core.clone(), fences.clone(), reach.clone())));
         DEVICES.set(Some(Devices::new(core.clone(), fences.clone(), reach.clone())));
+        RINGS.set(Some(Rings::new(core.clone(), fences.clone(), reach.clone())));
         let connections = Connections::new(core.clone(), fences, told.clone(), reach.as_ref());
         CONNECTIONS.set(Some(connections));
         let server = Server::new(core, env.clone(), shared.clone(), told.clone(), reach.as_ref());
@@ -254,6 +259,35 @@ impl Data {
             Box::new(move |env| {
                 if let Some(devices) = DEVICES.with_borrow(Clone::clone) {
                     devices.serve(env, queue, known);
+                }
+            }),
+        );
+    }
+
+    /// The next core in turn.
+    pub fn next_core(&self) -> CoreId {
+        CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores())
+    }
+
+    /// Serves a ring of a machine on a core.
+    pub fn serve_ring(&self, core: CoreId, work: RingWork) {
+        self.handle.run_on(
+            core,
+            Box::new(move |env| {
+                if let Some(rings) = RINGS.with_borrow(Clone::clone) {
+                    rings.serve(env, work);
+                }
+            }),
+        );
+    }
+
+    /// Has a core take nothing more from a ring.
+    pub fn stop_ring(&self, core: CoreId, number: u64) {
+        self.handle.run_on(
+            core,
+            Box::new(move |_| {
+                if let Some(rings) = RINGS.with_borrow(Clone::clone) {
+                    rings.stop(number);
                 }
             }),
         );

@@ -19,8 +19,10 @@ use crate::counters::Ledger;
 use crate::data::Data;
 use crate::lock::lock;
 use crate::lookup::{self, Lookups, UnderWay};
+use crate::machines::Socket;
 use crate::nvme::{self, VolumeKey};
 use crate::services::Services;
+use ::machines::Config;
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener, NvmeExport};
 use nvme_target::{Absent, Export, Group, Hosts, Port, PortId, Refused, Way};
@@ -31,7 +33,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use units::Uuid;
 
 /// How long accepting rests after an error, such as too many open files.
@@ -53,6 +55,7 @@ enum Lookup {
 enum Protocol {
     Nbd(ExportAddress, Arc<Table>),
     Nvme(PortId, Port),
+    Machine(ExportAddress, Arc<Socket>),
 }
 
 struct Listening {
@@ -85,6 +88,8 @@ struct How {
     served: BTreeMap<String, Vec<String>>,
     /// By export: why it is not served, or not everywhere.
     problems: BTreeMap<String, String>,
+    /// By export: where a virtual machine has it.
+    machines: BTreeMap<String, Arc<Socket>>,
 }
 
 impl Standing {
@@ -105,6 +110,22 @@ impl Standing {
     /// Whether an export is served now.
     pub fn serves(&self, export: &str) -> bool {
         self.how().served.contains_key(export) || self.services.serves(export)
+    }
+
+    /// Whether a virtual machine has an export now.
+    pub fn has_machine(&self, export: &str) -> bool {
+        self.how().machines.get(export).is_some_and(|socket| socket.is_taken())
+    }
+
+    /// Ends what virtual machines have of these exports, of all of them at once: that lasts as long
+    /// as what is under way, and nobody else has to wait for it.
+    pub async fn end_machines(&self, exports: impl Iterator<Item = String>) {
+        let machines: Vec<_> = {
+            let how = self.how();
+            exports.filter_map(|export| how.machines.get(&export).cloned()).collect()
+        };
+        let ending = machines.into_iter().map(|socket| async move { socket.end().await });
+        ending.collect::<JoinSet<()>>().join_all().await;
     }
 
     /// Why an export is not served, or not everywhere.
@@ -177,9 +198,12 @@ impl Exports {
         self.standing.how().problems.get(export).cloned()
     }
 
-    /// A volume was resized: hosts that have it over NVMe are told.
-    pub fn resized(&self, volume: VolumeKey) {
+    /// A volume was resized to so many bytes: hosts that have it over NVMe are told, and machines.
+    pub fn resized(&self, volume: VolumeKey, bytes: u64) {
         self.data.target().resized(&volume);
+        for socket in self.standing.how().machines.values() {
+            socket.resized(&volume, bytes);
+        }
     }
 
     /// Listens wherever an export is to be served, unless that is done already; answers with the
@@ -190,6 +214,7 @@ impl Exports {
             ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => {
                 return Ok(address.clone());
             }
+            ExportAddress::VhostUser(path) => return self.listen_machine(address, path).await,
             _ => return self.listen_nbd(address, Lookup::Now).await,
         };
         let mut listeners = Vec::new();
@@ -213,6 +238,9 @@ impl Exports {
         &mut self,
         address: &ExportAddress,
     ) -> Result<(ExportAddress, Result<(), Error>), Error> {
+        if let ExportAddress::VhostUser(path) = address {
+            return Ok((self.listen_machine(address, path).await?, Ok(())));
+        }
         let ExportAddress::NvmeTcp(export) = address else {
             return Ok((self.listen_nbd(address, Lookup::Aside).await?, Ok(())));
         };
@@ -264,6 +292,25 @@ impl Exports {
         let protocol = Protocol::Nbd(address.clone(), table);
         self.listening.insert(address::text(&address), Listening { protocol, accepting });
         Ok(address)
+    }
+
+    async fn listen_machine(
+        &mut self,
+        address: &ExportAddress,
+        path: &str,
+    ) -> Result<ExportAddress, Error> {
+        let key = address::text(address);
+        if self.listening.contains_key(&key) {
+            return Ok(address.clone());
+        }
+        let listener = address::listen_machine(path).await?;
+        let socket = Socket::new(self.data.clone());
+        let own = socket.clone();
+        let serve = move |fd, _| own.came(fd);
+        let accepting = tokio::spawn(accept(listener, key.clone(), serve));
+        let protocol = Protocol::Machine(address.clone(), socket);
+        self.listening.insert(key, Listening { protocol, accepting });
+        Ok(address.clone())
     }
 
     async fn listen_nvme(&mut self, wanted: &Listener, lookup: Lookup) -> Result<Listener, Error> {
@@ -336,11 +383,11 @@ impl Exports {
     pub async fn add(
         &mut self,
         name: &str,
-        target: Target,
+        (target, device): (Target, Config),
         address: &ExportAddress,
     ) -> Result<(), Error> {
         let export = target.export.clone();
-        let outcome = self.add_to_listeners(name, target, address).await;
+        let outcome = self.add_to_listeners(name, (target, device), address).await;
         match &outcome {
             Ok(()) => self.standing.how().problems.remove(&export),
             Err(error) => self.standing.how().problems.insert(export, error.error.clone()),
@@ -351,7 +398,7 @@ impl Exports {
     async fn add_to_listeners(
         &mut self,
         name: &str,
-        target: Target,
+        (target, device): (Target, Config),
         address: &ExportAddress,
     ) -> Result<(), Error> {
         let (address, elsewhere) = self.listen_where_possible(address).await?;
@@ -366,6 +413,7 @@ impl Exports {
             ExportAddress::NbdTcp(_) | ExportAddress::NbdUnix(_) => {
                 self.add_to_table(name, target, &keys[0])
             }
+            ExportAddress::VhostUser(_) => self.add_to_socket(target, device, &keys[0]),
             // They listen nowhere.
             ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => return Ok(()),
         };
@@ -386,7 +434,18 @@ impl Exports {
                 self.data.ledger().know_export(&target.export);
                 if table.add(name, target) { Ok(()) } else { Err(taken()) }
             }
-            Protocol::Nvme(..) => Err(taken()),
+            Protocol::Nvme(..) | Protocol::Machine(..) => Err(taken()),
+        }
+    }
+
+    fn add_to_socket(&self, target: Target, device: Config, key: &str) -> Result<(), Error> {
+        let export = target.export.clone();
+        match &self.listening[key].protocol {
+            Protocol::Machine(_, socket) if socket.set(target, device) => {
+                self.standing.how().machines.insert(export, socket.clone());
+                Ok(())
+            }
+            _ => Err(Error::new(&say::EXPORT_NAME_TAKEN, &[&export, &key])),
         }
     }
 
@@ -395,7 +454,7 @@ impl Exports {
         given.insert(nvme.nsid, target.volume);
         let port = |listener: &Listener| match self.listening[&listener.address].protocol {
             Protocol::Nvme(id, _) => Some(id),
-            Protocol::Nbd(..) => None,
+            Protocol::Nbd(..) | Protocol::Machine(..) => None,
         };
         let export = Export {
             subsystem: address::nqn(&nvme.subsystem)?,
@@ -456,11 +515,14 @@ impl Exports {
     }
 
     async fn close(&mut self, export: &str) {
-        let keys = {
+        let (keys, machine) = {
             let mut how = self.standing.how();
             how.problems.remove(export);
-            how.served.remove(export)
+            (how.served.remove(export), how.machines.remove(export))
         };
+        if let Some(machine) = machine {
+            machine.end().await;
+        }
         let Some(keys) = keys else { return };
         for key in keys {
             let protocol = self.listening.get(&key).map(|listening| &listening.protocol);
@@ -497,6 +559,13 @@ impl Exports {
                 self.data.end_connections(&table, None).await;
             }
             Protocol::Nvme(id, _) => self.data.target().remove_port(id),
+            Protocol::Machine(address, socket) => {
+                if let ExportAddress::VhostUser(path) = &address {
+                    // Someone may have removed it before.
+                    let _ = std::fs::remove_file(path);
+                }
+                socket.end().await;
+            }
         }
     }
 }

@@ -316,8 +316,13 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
             let volume = &volume_of(array, &request.volume)?.name;
             steps([match &request.local {
                 None => format!("serve volume {name}/{volume} at {}", at.join(", ")),
+                // Refused above.
+                Some(LocalExport::Several) => String::new(),
                 Some(LocalExport::Device | LocalExport::Ublk) => {
                     format!("make a block device of this machine of volume {name}/{volume}")
+                }
+                Some(LocalExport::VhostUser(path)) => {
+                    format!("serve volume {name}/{volume} to a virtual machine at socket {path}")
                 }
                 Some(LocalExport::File(path)) => {
                     format!("mount volume {name}/{volume} as file {path}")

@@ -47,6 +47,7 @@ pub async fn confine(
         Change::Wipe(request) => is_named(manager, &request.drive),
         Change::CreateExport(request) => match &request.local {
             Some(LocalExport::File(path)) => Err(Error::new(&say::FILE_ELSEWHERE, &[path])),
+            Some(LocalExport::VhostUser(path)) => is_beside(manager, Some(&format!("unix:{path}"))),
             _ => is_beside(manager, request.nbd.as_deref()),
         },
         _ => Ok(()),

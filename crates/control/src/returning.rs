@@ -261,6 +261,7 @@ impl Manager {
     /// Ends the exports of an array that waits for its drives.
     async fn suspend_exports(&self, array: &ArrayStatus) {
         const WHY: &str = "its array waits for drives";
+        self.end_machines(array).await;
         let mut exports = self.exports.lock().await;
         for status in &array.exports {
             exports.suspend_as(&convert::export_id(&array.name, status.id), WHY).await;

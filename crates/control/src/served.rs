@@ -5,6 +5,7 @@ use crate::connection::Target;
 use crate::convert;
 use crate::exports::{self, Exports};
 use crate::failure;
+use crate::machines::device;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
@@ -55,7 +56,7 @@ impl Manager {
         let ask = |array, reply| Request::VolumeResize(array, uuid.into(), size, reply);
         let status = self.ask_of(&array, ask).await?;
         let key = VolumeKey { array: array.id, volume: status.uuid };
-        self.exports.lock().await.resized(key);
+        self.exports.lock().await.resized(key, status.bytes);
         self.standing.services().resized(status.uuid, status.bytes).await;
         Ok(convert::volume(&array.name, &status))
     }
@@ -101,8 +102,8 @@ impl Manager {
         let volume = volume_uuid(array, &request.volume)?;
         if address.is_local() {
             self.standing.services().check()?;
-            is_free(&address, volume, &recorded)?;
         }
+        is_free(&address, volume, &recorded)?;
         let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
         if let Some(existing) = array.exports.iter().find(same) {
             let id = convert::export_id(&array.name, existing.id);
@@ -150,7 +151,8 @@ impl Manager {
             self.standing.services().want(array, status, target);
             return Ok(());
         }
-        exports.add(&name(array, status), target, &status.address).await
+        let device = device(array, status.volume);
+        exports.add(&name(array, status), (target, device), &status.address).await
     }
 
     /// Waits for an export that was just recorded, and that this machine itself is to use. One that
@@ -295,9 +297,16 @@ impl Manager {
         }
     }
 
+    /// Ends what virtual machines have of an array whose exports are about to end.
+    pub(crate) async fn end_machines(&self, array: &ArrayStatus) {
+        let ids = array.exports.iter().map(|status| convert::export_id(&array.name, status.id));
+        self.standing.end_machines(ids).await;
+    }
+
     /// Ends all exports of an array that is about to stop; they stay recorded, and hosts may come
     /// back for them.
     pub(crate) async fn end_exports(&self, array: &ArrayStatus) {
+        self.end_machines(array).await;
         let mut exports = self.exports.lock().await;
         for status in &array.exports {
             exports.suspend(&convert::export_id(&array.name, status.id)).await;
@@ -359,6 +368,9 @@ pub fn check_export(request: &view::CreateExport) -> Result<(), Error> {
         (None, [], Some(view::LocalExport::File(path))) if !says_of_nvme => {
             address::check_file(path)
         }
+        (None, [], Some(view::LocalExport::VhostUser(path))) if !says_of_nvme => {
+            address::check_socket(path)
+        }
         _ => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
     }
 }
@@ -418,6 +430,10 @@ fn wanted(
         (None, Some(view::LocalExport::Device)) => Ok(ExportAddress::Device),
         (None, Some(view::LocalExport::Ublk)) => Ok(ExportAddress::Ublk),
         (None, Some(view::LocalExport::File(path))) => Ok(ExportAddress::File(path.clone())),
+        (None, Some(view::LocalExport::VhostUser(path))) => {
+            Ok(ExportAddress::VhostUser(path.clone()))
+        }
+        (None, Some(view::LocalExport::Several)) => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
         (None, None) => Ok(ExportAddress::NvmeTcp(nvme_wanted(request, array, recorded, exports)?)),
     }
 }
@@ -441,16 +457,19 @@ fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
     one == other || is_nvme(one) && is_nvme(other) || is_device(one) && is_device(other)
 }
 
-/// Whether no other volume is to be at the path of a file.
+/// Whether no other volume is to be at the path of a file, or of a machine's socket.
 fn is_free(
     address: &ExportAddress,
     volume: Uuid,
     recorded: &[(ExportAddress, Uuid)],
 ) -> Result<(), Error> {
-    let ExportAddress::File(path) = address else { return Ok(()) };
-    let is_same = |other: &ExportAddress| match other {
-        ExportAddress::File(other) => Path::new(other) == Path::new(path),
-        _ => false,
+    let path_of = |address: &ExportAddress| match address {
+        ExportAddress::File(path) | ExportAddress::VhostUser(path) => Some(path.clone()),
+        _ => None,
+    };
+    let Some(path) = &path_of(address) else { return Ok(()) };
+    let is_same = |other: &ExportAddress| {
+        path_of(other).is_some_and(|other| Path::new(&other) == Path::new(path))
     };
     match recorded.iter().any(|(other, of)| *of != volume && is_same(other)) {
         true => Err(Error::new(&say::FILE_TAKEN, &[path])),

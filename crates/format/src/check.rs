@@ -154,7 +154,7 @@ fn exports(record: &ArrayRecord) -> Rule {
                 rule(address_fits(address), "the address of an export is not possible")?;
             }
             ExportAddress::Device | ExportAddress::Ublk => {}
-            ExportAddress::File(path) => {
+            ExportAddress::File(path) | ExportAddress::VhostUser(path) => {
                 let fits = address_fits(path) && path.starts_with('/');
                 rule(fits, "the path of an export is not possible")?;
             }

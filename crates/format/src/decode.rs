@@ -334,6 +334,7 @@ fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
         6 if len == 0 => ExportAddress::Ublk,
         4 | 6 => return invalid("an export as a block device has an address"),
         5 => ExportAddress::File(from.text(len, ADDRESS_MAX)?),
+        7 => ExportAddress::VhostUser(from.text(len, ADDRESS_MAX)?),
         _ => return invalid("the kind of an export is not known"),
     };
     Ok(ExportRecord { id, volume, address })

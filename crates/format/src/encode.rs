@@ -193,13 +193,15 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::Device => 4,
         ExportAddress::File(_) => 5,
         ExportAddress::Ublk => 6,
+        ExportAddress::VhostUser(_) => 7,
     });
     out.zeros(1);
     out.count(address_bytes(export));
     match &export.address {
         ExportAddress::NbdTcp(address)
         | ExportAddress::NbdUnix(address)
-        | ExportAddress::File(address) => out.text(address),
+        | ExportAddress::File(address)
+        | ExportAddress::VhostUser(address) => out.text(address),
         ExportAddress::NvmeTcp(export) => nvme(out, export),
         ExportAddress::Device | ExportAddress::Ublk => {}
     }
@@ -214,7 +216,8 @@ fn address_bytes(export: &ExportRecord) -> usize {
     match &export.address {
         ExportAddress::NbdTcp(address)
         | ExportAddress::NbdUnix(address)
-        | ExportAddress::File(address) => address.len(),
+        | ExportAddress::File(address)
+        | ExportAddress::VhostUser(address) => address.len(),
         ExportAddress::NvmeTcp(export) => nvme_bytes(export),
         ExportAddress::Device | ExportAddress::Ublk => 0,
     }

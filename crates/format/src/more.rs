@@ -52,7 +52,7 @@ fn is_nvme(export: &ExportRecord) -> bool {
 }
 
 const fn is_local(export: &ExportRecord) -> bool {
-    export.address.is_local()
+    export.address.stays()
 }
 
 fn has_tasks(record: &ArrayRecord) -> bool {

@@ -160,9 +160,16 @@ pub enum ExportAddress {
     File(String),
     /// A block device of the server itself by ublk, which its kernel has to have.
     Ublk,
+    /// A virtual machine of the server, over vhost-user: its socket's path.
+    VhostUser(String),
 }
 
 impl ExportAddress {
+    /// Whether it stays on the server.
+    pub const fn stays(&self) -> bool {
+        self.is_local() || matches!(self, Self::VhostUser(_))
+    }
+
     /// Whether the server itself uses it.
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::Device | Self::File(_) | Self::Ublk)

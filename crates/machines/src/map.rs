@@ -1,4 +1,9 @@
 //! Memory that is shared by descriptors.
+//!
+//! It stays the machine's: it is not locked here, as the daemon's own is, so that the machine may
+//! be paged, ballooned and merged as it would be without.
+
+#![allow(unsafe_code)] // one mapping is not locked
 
 use crate::session::Refused;
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -76,6 +81,10 @@ fn region(file: File, (offset, bytes): (u64, u64), at: u64) -> Result<GuestRegio
     let bytes = usize::try_from(bytes).map_err(|error| failed(&error))?;
     let region = MmapRegion::from_file(FileOffset::new(file, offset), bytes);
     let region = region.map_err(|error| failed(&error))?;
+    // SAFETY: these pages are mapped, by this very region; that they may be paged out changes
+    // nothing that is read there.
+    let unlocked = unsafe { rustix::mm::munlock(region.as_ptr().cast(), region.size()) };
+    unlocked.map_err(|error| failed(&error))?;
     GuestRegionMmap::new(region, GuestAddress(at))
         .ok_or_else(|| Refused("memory: it ends beyond all addresses".to_owned()))
 }

@@ -63,6 +63,9 @@ pub enum Command {
     },
 }
 
+/// What serves nobody over NVMe.
+const NO_NVME: [&str; 5] = ["nbd", "local", "ublk", "fuse", "vhost_user"];
+
 /// How a volume is served.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("protocol").required(true)))]
@@ -79,20 +82,23 @@ pub struct Service {
     /// Mount the volume as a file of this machine, over a new or empty file
     #[arg(long, value_name = "PATH", group = "protocol")]
     fuse: Option<PathBuf>,
+    /// Serve a virtual machine of this machine at a new socket (vhost-user-blk)
+    #[arg(long, value_name = "SOCKET", group = "protocol")]
+    vhost_user: Option<PathBuf>,
     /// Listen for NVMe/TCP at ADDR:PORT (port 0: any free port); may be repeated
     #[arg(long, value_name = "ADDR:PORT", group = "protocol")]
     nvme_tcp: Vec<String>,
     /// NVMe: NQN of the subsystem [default: one for this volume]
-    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "ublk", "fuse"])]
+    #[arg(long, value_name = "NQN", conflicts_with_all = NO_NVME)]
     subsystem: Option<String>,
     /// NVMe: NQN of a host that may connect; may be repeated
-    #[arg(long, value_name = "NQN", conflicts_with_all = ["nbd", "local", "ublk", "fuse"])]
+    #[arg(long, value_name = "NQN", conflicts_with_all = NO_NVME)]
     host: Vec<String>,
     /// NVMe: let any host connect
-    #[arg(long, conflicts_with_all = ["nbd", "local", "ublk", "fuse", "host"])]
+    #[arg(long, conflicts_with_all = ["host"], conflicts_with_all = NO_NVME)]
     any_host: bool,
     /// NVMe: address that hosts are told behind address translation, one for each --nvme-tcp
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["nbd", "local", "ublk", "fuse"])]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = NO_NVME)]
     advertise: Vec<String>,
 }
 
@@ -107,10 +113,11 @@ impl Service {
             hosts: self.host.clone(),
             any_host: self.any_host,
             advertise: self.advertise.clone(),
-            local: match &self.fuse {
-                Some(path) => Some(view::LocalExport::File(absolute_path(path))),
-                None if self.ublk => Some(view::LocalExport::Ublk),
-                None => self.local.then_some(view::LocalExport::Device),
+            local: match (&self.fuse, &self.vhost_user) {
+                (Some(path), _) => Some(view::LocalExport::File(absolute_path(path))),
+                (None, Some(path)) => Some(view::LocalExport::VhostUser(absolute_path(path))),
+                (None, None) if self.ublk => Some(view::LocalExport::Ublk),
+                (None, None) => self.local.then_some(view::LocalExport::Device),
             },
         }
     }
@@ -231,7 +238,8 @@ fn wanted(request: &view::CreateExport) -> Value {
         Some(view::LocalExport::Device) => return json!({}),
         Some(view::LocalExport::Ublk) => return json!({ "Ublk": true }),
         Some(view::LocalExport::File(path)) => return json!({ "File": path }),
-        None => {}
+        Some(view::LocalExport::VhostUser(path)) => return json!({ "Socket": path }),
+        Some(view::LocalExport::Several) | None => {}
     }
     let mut own = json!({ "Listeners": request.nvme_tcp, "AnyHost": request.any_host });
     if !request.hosts.is_empty() {
@@ -280,6 +288,7 @@ fn detail(export: &view::Export) -> String {
     more("device", &export.device);
     more("link", &export.link);
     more("file", &export.file);
+    more("socket", &export.socket);
     if let Some(health) = &export.health {
         more("health", &Some(health.state.word().to_owned()));
         more("problem", &health.problem);

@@ -127,6 +127,10 @@ pub enum LocalExport {
     Ublk,
     /// A file at this path.
     File(String),
+    /// For a virtual machine, at the socket with this path.
+    VhostUser(String),
+    /// More than one of these, which none can be.
+    Several,
 }
 
 /// A request to erase a drive's records.

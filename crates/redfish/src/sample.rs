@@ -485,7 +485,13 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
     });
     let (mut nbd, mut kind) = (None, ExportKind::NvmeTcp);
     if nvme.is_none() {
-        let all = [ExportKind::Nbd, ExportKind::Fuse, ExportKind::Loop, ExportKind::Ublk];
+        let all = [
+            ExportKind::Nbd,
+            ExportKind::Fuse,
+            ExportKind::Loop,
+            ExportKind::Ublk,
+            ExportKind::VhostUser,
+        ];
         kind = random.pick(&all);
     }
     if kind == ExportKind::Nbd {
@@ -493,12 +499,13 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         nbd = Some(if random.chance() { unix } else { listener(random) });
     }
     let is_local = kind.fabric() == "local";
-    let is_device = is_local && kind != ExportKind::Fuse;
+    let is_device = [ExportKind::Loop, ExportKind::Ublk].contains(&kind);
     Export {
         kind,
         device: random.maybe(Random::text).filter(|_| is_device),
         link: random.maybe(Random::text).filter(|_| is_device),
         file: random.maybe(Random::text).filter(|_| kind == ExportKind::Fuse),
+        socket: random.maybe(Random::text).filter(|_| kind == ExportKind::VhostUser),
         health: random.maybe(health).filter(|_| is_local),
         id: format!("{array}:{number}"),
         array: array.to_owned(),

@@ -47,6 +47,7 @@ const UNSAFE: &[(&str, &str)] = &[
     ("crates/io/src/buffer.rs", "aligned memory, shared without copying"),
     ("crates/runtime/", "io_uring and system calls"),
     ("crates/drives/", "system calls on drives"),
+    ("crates/machines/src/map.rs", "a machine's memory is not locked"),
     ("crates/parity/src/dot.rs", "kernel body of rows times inputs"),
     ("crates/parity/src/kernel.rs", "the table of kernels: functions on pointers"),
     ("crates/parity/src/operations.rs", "kernel bodies, one per operation"),

@@ -366,7 +366,8 @@ fn listeners(record: &ArrayRecord, export: &ExportRecord) -> Vec<Listener> {
         ExportAddress::NbdUnix(_)
         | ExportAddress::Device
         | ExportAddress::File(_)
-        | ExportAddress::Ublk => Vec::new(),
+        | ExportAddress::Ublk
+        | ExportAddress::VhostUser(_) => Vec::new(),
         ExportAddress::NvmeTcp(nvme) => {
             let all = nvme.listeners.iter();
             all.filter_map(|own| listener(&own.address, of(true))).collect()

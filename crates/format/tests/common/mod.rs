@@ -102,6 +102,8 @@ pub fn with_local(mut record: ArrayRecord) -> ArrayRecord {
     let address = ExportAddress::File("/srv/Zürich/volume 1".into());
     record.exports.push(ExportRecord { id: 19, volume, address });
     record.exports.push(ExportRecord { id: 20, volume, address: ExportAddress::Ublk });
+    let address = ExportAddress::VhostUser("/run/machine 1.sock".into());
+    record.exports.push(ExportRecord { id: 21, volume, address });
     record
 }
 

@@ -29,6 +29,7 @@ mod https;
 mod hung;
 mod kill;
 mod login;
+mod machine;
 mod memory;
 mod messages;
 mod notify;

@@ -566,6 +566,11 @@ pub const BODIES: &[Body] = &[
                             "The path of the file; without it, a block device.",
                         ),
                         may("Ublk", Takes::Truth, "A block device by ublk, or none."),
+                        may(
+                            "Socket",
+                            Takes::Text,
+                            "The path of a socket for a virtual machine (vhost-user).",
+                        ),
                     ]),
                     ABOUT_OEM,
                 )]),

@@ -188,6 +188,19 @@ fn volume_on_drives(
     Ok(Change::CreateVolumeOnDrives { array, size_bytes })
 }
 
+/// As what a volume is wanted on the machine.
+fn local(oem: &mut Fields<'_>) -> Result<view::LocalExport, Refusal> {
+    let mut text = |name| oem.take(name).map(|node| node.text().map(str::to_owned)).transpose();
+    let (file, socket) = (text("File")?, text("Socket")?);
+    Ok(match (file, socket, oem.flag("Ublk")?) {
+        (Some(path), None, false) => view::LocalExport::File(path),
+        (None, Some(path), false) => view::LocalExport::VhostUser(path),
+        (None, None, true) => view::LocalExport::Ublk,
+        (None, None, false) => view::LocalExport::Device,
+        _ => view::LocalExport::Several,
+    })
+}
+
 /// `POST Connections` of a fabric.
 pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let fabric = found.id(0);
@@ -213,13 +226,7 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
         local: None,
     };
     if fabric == "local" {
-        let (file, is_ublk) = (oem.take("File"), oem.flag("Ublk")?);
-        request.local = Some(match file {
-            Some(node) if is_ublk => return Err(node.conflict("Ublk")),
-            Some(node) => view::LocalExport::File(node.text()?.to_owned()),
-            None if is_ublk => view::LocalExport::Ublk,
-            None => view::LocalExport::Device,
-        });
+        request.local = Some(local(&mut oem)?);
     } else if fabric == "nvme" {
         let listeners = oem.need("Listeners")?;
         request.nvme_tcp = listeners.texts(1, MOST_NAMES)?;

@@ -161,6 +161,8 @@ fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
     let places = places.chain(request.nvme_tcp.iter().map(|place| format!("NVMe/TCP {place}")));
     let own = request.local.iter().map(|local| match local {
         view::LocalExport::Ublk => "a block device of the machine, by ublk".to_owned(),
+        view::LocalExport::VhostUser(path) => format!("a virtual machine's socket {path}"),
+        view::LocalExport::Several => "several things of the machine".to_owned(),
         view::LocalExport::Device => "a block device of the machine".to_owned(),
         view::LocalExport::File(path) => format!("file {path} of the machine"),
     });

@@ -6,8 +6,8 @@ messages! { EXPORTS:
     EXPORT_PROTOCOL: "ExportProtocol" Usage Daemon []
         "an export needs one of NBD, NVMe/TCP, a block device or a file; hosts are named for \
          NVMe/TCP only",
-        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --local, --ublk, or \
-         --fuse PATH",
+        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --local, --ublk, \
+         --fuse PATH, or --vhost-user SOCKET",
         "An export is of one kind. To serve a volume in two ways, create two exports. NBD has \
          no names of hosts: there the address decides who can connect.";
     SERVICES_ABSENT: "ServicesAbsent" Failed Daemon []

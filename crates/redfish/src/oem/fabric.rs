@@ -27,6 +27,9 @@ pub struct Connection {
     /// The file of this machine that it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file: Option<String>,
+    /// The socket of this machine at which a virtual machine has it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub socket: Option<String>,
     /// How it is, where others than the daemon serve it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health: Option<ServiceHealth>,
@@ -150,6 +153,7 @@ impl Connection {
             device: export.device.clone(),
             link: export.link.clone(),
             file: export.file.clone(),
+            socket: export.socket.clone(),
             health: export.health.clone().map(ServiceHealth::from),
             listeners: match &export.nbd {
                 Some(listener) => vec![listener.clone()],
@@ -245,6 +249,7 @@ impl From<Connection> for view::Export {
             device: own.device,
             link: own.link,
             file: own.file,
+            socket: own.socket,
             health: own.health.map(view::ExportHealth::from),
             array: own.array,
             volume: own.volume,

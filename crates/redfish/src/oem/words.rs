@@ -61,6 +61,8 @@ words! {
         Loop,
         /// A ublk device of this machine.
         Ublk,
+        /// A virtual machine of this machine, over vhost-user.
+        VhostUser,
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Export {
     /// The file of this machine that it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file: Option<String>,
+    /// The socket at which a virtual machine has it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub socket: Option<String>,
     /// How it is, asked as a client asks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health: Option<ExportHealth>,
@@ -60,6 +63,8 @@ pub enum ExportKind {
     Loop,
     /// A ublk device of this machine.
     Ublk,
+    /// A virtual machine of this machine, over vhost-user.
+    VhostUser,
 }
 
 impl ExportKind {
@@ -68,7 +73,7 @@ impl ExportKind {
         match self {
             Self::Nbd => "nbd",
             Self::NvmeTcp => "nvme",
-            Self::Fuse | Self::Loop | Self::Ublk => "local",
+            Self::Fuse | Self::Loop | Self::Ublk | Self::VhostUser => "local",
         }
     }
 
@@ -80,6 +85,7 @@ impl ExportKind {
             Self::Fuse => "fuse",
             Self::Loop => "loop",
             Self::Ublk => "ublk",
+            Self::VhostUser => "vhost-user",
         }
     }
 }
