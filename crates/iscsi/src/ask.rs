@@ -1,0 +1,412 @@
+//! An initiator that asks a target how it is.
+//!
+//! | stage       | what is sent                        | what leads on                           |
+//! |-------------|-------------------------------------|-----------------------------------------|
+//! | security    | who it is; CHAP, if it has a secret | the target lets it in                   |
+//! | operational | what it takes                       | the target goes to the full phase       |
+//! | full        | READ CAPACITY (16), READ (16)       | both are answered with GOOD             |
+//! | over        | Logout                              | whatever comes, or nothing              |
+//!
+//! The first command of a session is told of what happened before it (a unit attention): it is
+//! repeated.
+
+use crate::account::{Account, response};
+use crate::keys;
+use crate::name::Name;
+use crate::pdu::{NO_TAG, Pdu, to_initiator, to_target};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// Where the target listens.
+    pub portal: SocketAddr,
+    /// The target.
+    pub target: &'a Name,
+    /// The unit's number.
+    pub lun: u8,
+    /// Who asks.
+    pub initiator: &'a Name,
+    /// By whom, where the target asks for that.
+    pub account: Option<&'a Account>,
+}
+
+/// Why nothing was read.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// Of the connection.
+    #[error("{0}")]
+    Connection(#[from] io::Error),
+    /// The target does not answer in time.
+    #[error("no answer in time")]
+    Late,
+    /// The target does not let it in.
+    #[error("login refused: {} ({class:#04x}{detail:02x})", reason(*class, *detail))]
+    Login {
+        /// The status' class (RFC 7143, section 11.13.5).
+        class: u8,
+        /// Its detail.
+        detail: u8,
+    },
+    /// The unit carries a command out with an error.
+    #[error("a read ended with SCSI status {status:#04x}, sense {key:x}/{code:02x}/{more:02x}")]
+    Command {
+        /// The status (SAM-5, 5.3).
+        status: u8,
+        /// The sense key (SPC-4, 4.5).
+        key: u8,
+        /// The additional sense code.
+        code: u8,
+        /// Its qualifier.
+        more: u8,
+    },
+    /// What comes is no iSCSI, or not what was asked for.
+    #[error("not what an iSCSI target says: {0}")]
+    Protocol(&'static str),
+}
+
+/// What a status of a login says (RFC 7143, section 11.13.5).
+const fn reason(class: u8, detail: u8) -> &'static str {
+    match (class, detail) {
+        (1, _) => "the target has moved",
+        (2, 1) => "wrong user or secret",
+        (2, 2) => "this initiator may not",
+        (2, 3) => "there is no such target",
+        (2, 4) => "the target is gone",
+        (2, 6) => "it has too many connections",
+        (2, _) => "a mistake of the initiator",
+        (3, 1) => "the service is not there now",
+        (3, 2) => "it has no resources",
+        _ => "a mistake of the target",
+    }
+}
+
+type Result<T> = core::result::Result<T, Refusal>;
+
+/// Stages of a login (RFC 7143, section 11.12.3).
+const SECURITY: u8 = 0;
+const OPERATIONAL: u8 = 1;
+const FULL: u8 = 3;
+/// The flag that leads on.
+const TRANSIT: u8 = 0x80;
+/// A target needs fewer answers to let somebody in, or to tell of what happened.
+const ROUNDS: usize = 16;
+
+/// A session's qualifier is random (ISID, RFC 7143, section 11.12.5: T is 10b).
+const RANDOM: u8 = 0x80;
+
+/// GOOD and CHECK CONDITION.
+const GOOD: u8 = 0;
+const CHECK: u8 = 2;
+const UNIT_ATTENTION: u8 = 6;
+
+/// Bytes of what READ CAPACITY (16) answers.
+const CAPACITY: u32 = 32;
+/// Bytes of a block that there may be.
+const BLOCK: core::ops::RangeInclusive<u32> = 512..=1 << 16;
+
+/// What an initiator takes and wants of a session.
+const OPERATION: [(&str, &str); 14] = [
+    ("HeaderDigest", "None"),
+    ("DataDigest", "None"),
+    ("MaxConnections", "1"),
+    ("InitialR2T", "Yes"),
+    ("ImmediateData", "No"),
+    ("MaxRecvDataSegmentLength", "65536"),
+    ("MaxBurstLength", "65536"),
+    ("FirstBurstLength", "65536"),
+    ("DefaultTime2Wait", "0"),
+    ("DefaultTime2Retain", "0"),
+    ("MaxOutstandingR2T", "1"),
+    ("DataPDUInOrder", "Yes"),
+    ("DataSequenceInOrder", "Yes"),
+    ("ErrorRecoveryLevel", "0"),
+];
+
+/// Logs in, reads the first block, and logs out; the block. It takes no longer than `limit`.
+///
+/// # Errors
+/// Why it could not.
+pub fn ask(asked: &Asked<'_>, limit: Duration) -> Result<Vec<u8>> {
+    let end = Instant::now() + limit;
+    let stream = TcpStream::connect_timeout(&asked.portal, limit).map_err(late)?;
+    stream.set_nodelay(true)?;
+    let stream = Timed { stream, end };
+    let mut session = Session { stream, command: 0, status: 0, tag: 0 };
+    session.log_in(asked)?;
+    let outcome = session.read_a_block(asked.lun);
+    if outcome.is_ok() {
+        // It need not answer.
+        let _ = session.log_out();
+    }
+    outcome
+}
+
+fn late(error: io::Error) -> Refusal {
+    match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Refusal::Late,
+        ErrorKind::InvalidData => Refusal::Protocol("a PDU that is too long"),
+        _ => Refusal::Connection(error),
+    }
+}
+
+/// A stream that is waited for until a moment.
+struct Timed {
+    stream: TcpStream,
+    end: Instant,
+}
+
+impl Timed {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Session<S> {
+    stream: S,
+    /// The number of the next command (CmdSN).
+    command: u32,
+    /// The next number that the target gives (ExpStatSN).
+    status: u32,
+    tag: u32,
+}
+
+impl<S: Read + Write> Session<S> {
+    fn send(&mut self, mut pdu: Pdu) -> Result<()> {
+        pdu.put(24, self.command);
+        pdu.put(28, self.status);
+        self.stream.write_all(&pdu.bytes()).map_err(late)
+    }
+
+    /// The next PDU that is of this task.
+    fn next(&mut self) -> Result<Pdu> {
+        for _ in 0..ROUNDS {
+            let pdu = Pdu::read(&mut self.stream).map_err(late)?;
+            match pdu.code() {
+                to_initiator::NOP if pdu.get(20) != NO_TAG => {
+                    // It asks whether there is still somebody.
+                    let mut answer = Pdu::new(to_target::NOP, 0x80, NO_TAG);
+                    answer.put(20, pdu.get(20));
+                    answer.header[8..16].copy_from_slice(&pdu.header[8..16]);
+                    self.send(answer)?;
+                }
+                to_initiator::NOP | to_initiator::MESSAGE => {}
+                _ if pdu.tag() == self.tag => return Ok(pdu),
+                _ => return Err(Refusal::Protocol("an answer to nothing that was asked")),
+            }
+        }
+        Err(Refusal::Protocol("too much that was not asked for"))
+    }
+
+    fn log_in(&mut self, asked: &Asked<'_>) -> Result<()> {
+        let method = if asked.account.is_some() { "CHAP" } else { "None" };
+        let who = [
+            ("InitiatorName", asked.initiator.as_str()),
+            ("SessionType", "Normal"),
+            ("TargetName", asked.target.as_str()),
+            ("AuthMethod", method),
+        ];
+        let qualifier = qualifier();
+        let mut own = Login { session: self, qualifier, handle: 0 };
+        match asked.account {
+            None => own.lead_on((SECURITY, OPERATIONAL), &who)?,
+            Some(account) => {
+                let told = own.say(SECURITY, &who)?;
+                if keys::value(&told, "AuthMethod") != Some("CHAP") {
+                    return Err(Refusal::Protocol("another way to log in than CHAP"));
+                }
+                let told = own.say(SECURITY, &[("CHAP_A", "5")])?;
+                let number = keys::value(&told, "CHAP_I").and_then(|own| own.parse().ok());
+                let challenge = keys::value(&told, "CHAP_C").and_then(keys::bytes);
+                let (Some(number), Some(challenge)) = (number, challenge) else {
+                    return Err(Refusal::Protocol("no challenge"));
+                };
+                let answer = keys::digits(&response(number, &account.secret, &challenge));
+                let pairs = [("CHAP_N", account.user.as_str()), ("CHAP_R", answer.as_str())];
+                own.lead_on((SECURITY, OPERATIONAL), &pairs)?;
+            }
+        }
+        own.lead_on((OPERATIONAL, FULL), &OPERATION)
+    }
+
+    fn read_a_block(&mut self, lun: u8) -> Result<Vec<u8>> {
+        // READ CAPACITY (16), SBC-3, 5.16.
+        let mut capacity = [0; 16];
+        (capacity[0], capacity[1]) = (0x9e, 0x10);
+        capacity[10..14].copy_from_slice(&CAPACITY.to_be_bytes());
+        let told = self.command(lun, capacity, CAPACITY)?;
+        let bytes = told.get(8..12).and_then(|field| field.first_chunk().copied());
+        let bytes = bytes.map_or(0, u32::from_be_bytes);
+        if !BLOCK.contains(&bytes) {
+            return Err(Refusal::Protocol("blocks of a size that there is not"));
+        }
+        // READ (16), SBC-3, 5.11: one block, the first.
+        let mut read = [0; 16];
+        (read[0], read[13]) = (0x88, 1);
+        let block = self.command(lun, read, bytes)?;
+        match block.len() == bytes as usize {
+            true => Ok(block),
+            false => Err(Refusal::Protocol("less than a block")),
+        }
+    }
+
+    /// What a command that reads so many bytes gives.
+    fn command(&mut self, lun: u8, command: [u8; 16], bytes: u32) -> Result<Vec<u8>> {
+        for _ in 0..ROUNDS {
+            match self.try_command(lun, command, bytes) {
+                Err(Refusal::Command { key: UNIT_ATTENTION, .. }) => {}
+                other => return other,
+            }
+        }
+        Err(Refusal::Protocol("it has no end of things to tell"))
+    }
+
+    fn try_command(&mut self, lun: u8, command: [u8; 16], bytes: u32) -> Result<Vec<u8>> {
+        self.tag += 1;
+        // It is final, reads, and is a simple task.
+        let mut pdu = Pdu::new(to_target::COMMAND, 0xc1, self.tag);
+        pdu.header[9] = lun;
+        pdu.put(20, bytes);
+        pdu.header[32..].copy_from_slice(&command);
+        self.send(pdu)?;
+        self.command = self.command.wrapping_add(1);
+        let mut data = Vec::new();
+        loop {
+            let pdu = self.next()?;
+            match pdu.code() {
+                to_initiator::DATA => {
+                    if data.len() + pdu.data.len() > bytes as usize {
+                        return Err(Refusal::Protocol("more than was asked for"));
+                    }
+                    data.extend_from_slice(&pdu.data);
+                    // The status may come with the last data.
+                    if pdu.flags() & 1 != 0 {
+                        self.status = pdu.get(24).wrapping_add(1);
+                        return outcome(pdu.header[3], &[]).map(|()| data);
+                    }
+                }
+                to_initiator::RESPONSE => {
+                    self.status = pdu.get(24).wrapping_add(1);
+                    if pdu.header[2] != 0 {
+                        return Err(Refusal::Protocol("a failure of the target"));
+                    }
+                    return outcome(pdu.header[3], &pdu.data).map(|()| data);
+                }
+                _ => return Err(Refusal::Protocol("an answer of another kind")),
+            }
+        }
+    }
+
+    fn log_out(&mut self) -> Result<()> {
+        self.tag += 1;
+        self.send(Pdu::new(to_target::LOGOUT, 0x80, self.tag))?;
+        match self.next()?.code() {
+            to_initiator::LOGOUT => Ok(()),
+            _ => Err(Refusal::Protocol("an answer of another kind")),
+        }
+    }
+}
+
+/// What came of a command, by its status and the data of the response: the sense data's length and
+/// the sense data, in fixed or descriptor format (SPC-4, 4.5).
+fn outcome(status: u8, data: &[u8]) -> Result<()> {
+    let at = |index: usize| data.get(2 + index).copied().unwrap_or_default();
+    let (key, code, more) = match (status, at(0) & 0x7f) {
+        (GOOD, _) => return Ok(()),
+        (CHECK, 0x72 | 0x73) => (at(1) & 0xf, at(2), at(3)),
+        (CHECK, _) => (at(2) & 0xf, at(12), at(13)),
+        _ => (0, 0, 0),
+    };
+    Err(Refusal::Command { status, key, code, more })
+}
+
+/// Three bytes that no other session of this initiator has, most likely.
+fn qualifier() -> [u8; 3] {
+    use core::hash::{BuildHasher, Hasher};
+    // Its keys are random.
+    let hash = std::hash::RandomState::new().build_hasher().finish();
+    let [one, two, three, ..] = hash.to_le_bytes();
+    [one, two, three]
+}
+
+/// A session that is about to be.
+struct Login<'a, S> {
+    session: &'a mut Session<S>,
+    qualifier: [u8; 3],
+    /// What the target calls the session (TSIH).
+    handle: u16,
+}
+
+impl<S: Read + Write> Login<'_, S> {
+    /// Says pairs, without leading on; what the target says.
+    fn say(&mut self, stage: u8, pairs: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let told = self.exchange(stage << 2, pairs)?;
+        match told.flags() & TRANSIT {
+            0 => Ok(told.data),
+            _ => Err(Refusal::Protocol("it leads on by itself")),
+        }
+    }
+
+    /// Says pairs, and goes from one stage to another once the target does.
+    fn lead_on(&mut self, (from, to): (u8, u8), pairs: &[(&str, &str)]) -> Result<()> {
+        let mut pairs = pairs;
+        for _ in 0..ROUNDS {
+            let told = self.exchange(TRANSIT | from << 2 | to, pairs)?;
+            if told.flags() & TRANSIT != 0 {
+                return match told.flags() & 3 == to {
+                    true => Ok(()),
+                    false => Err(Refusal::Protocol("it leads elsewhere")),
+                };
+            }
+            pairs = &[];
+        }
+        Err(Refusal::Protocol("a login without an end"))
+    }
+
+    fn exchange(&mut self, flags: u8, pairs: &[(&str, &str)]) -> Result<Pdu> {
+        let mut pdu = Pdu::new(to_target::LOGIN, flags, self.session.tag);
+        pdu.header[8] = RANDOM;
+        pdu.header[9..12].copy_from_slice(&self.qualifier);
+        pdu.header[14..16].copy_from_slice(&self.handle.to_be_bytes());
+        pdu.data = keys::written(pairs);
+        self.session.send(pdu)?;
+        let told = self.session.next()?;
+        if told.code() != to_initiator::LOGIN {
+            return Err(Refusal::Protocol("no answer to a login"));
+        }
+        let (class, detail) = (told.header[36], told.header[37]);
+        if class != 0 {
+            return Err(Refusal::Login { class, detail });
+        }
+        self.handle = u16::from_be_bytes([told.header[14], told.header[15]]);
+        self.session.status = told.get(24).wrapping_add(1);
+        self.session.command = told.get(28);
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+#[path = "ask_tests.rs"]
+mod tests;
