@@ -65,7 +65,7 @@ pub fn check_file(path: &str) -> Result<(), Error> {
 
 /// Checks the path of a socket for a virtual machine.
 pub fn check_socket(path: &str) -> Result<(), Error> {
-    let hint = "use --vhost-user with an absolute path, such as /run/palisade/vm.sock";
+    let hint = "use --vhost-user with an absolute path, such as /run/palisade/machines/vm.sock";
     check_path(path).map_err(|what| wrong(path, what, hint))
 }
 

@@ -293,6 +293,22 @@ impl Data {
         );
     }
 
+    /// Has cores give rings up: none is written any more once this is over.
+    pub async fn sever_rings(&self, all: Vec<(CoreId, u64)>) {
+        for (core, number) in all {
+            self.handle.run_on(
+                core,
+                Box::new(move |_| {
+                    if let Some(rings) = RINGS.with_borrow(Clone::clone) {
+                        rings.sever(number);
+                    }
+                }),
+            );
+        }
+        // A core that has stopped writes nothing.
+        let _ = self.turn().await;
+    }
+
     /// Whether all cores have io_uring.
     pub fn has_rings(&self) -> bool {
         self.handle.has_rings()

@@ -130,7 +130,11 @@ impl Standing {
 
     /// Why an export is not served, or not everywhere.
     pub fn problem(&self, export: &str) -> Option<String> {
-        let own = self.how().problems.get(export).cloned();
+        let own = {
+            let how = self.how();
+            let of_machine = || how.machines.get(export)?.problem();
+            how.problems.get(export).cloned().or_else(of_machine)
+        };
         own.or_else(|| self.services.shown(export)?.2.problem)
     }
 
@@ -521,7 +525,8 @@ impl Exports {
             (how.served.remove(export), how.machines.remove(export))
         };
         if let Some(machine) = machine {
-            machine.end().await;
+            // Who wants that waited for has waited before ([`Standing::end_machines`]).
+            tokio::spawn(async move { machine.end().await });
         }
         let Some(keys) = keys else { return };
         for key in keys {
@@ -564,7 +569,7 @@ impl Exports {
                     // Someone may have removed it before.
                     let _ = std::fs::remove_file(path);
                 }
-                socket.end().await;
+                tokio::spawn(async move { socket.end().await });
             }
         }
     }

@@ -33,15 +33,25 @@ pub struct RingWork {
     /// Dropped once nothing of it is under way.
     pub under_way: Arc<()>,
     /// Told whether it is served.
-    pub served: Sender<Result<(), String>>,
+    pub served: Sender<Result<(), Unserved>>,
     /// Told once it is no more how many requests were taken.
     pub ended: Sender<u16>,
+}
+
+/// Why a core does not serve a ring.
+pub enum Unserved {
+    /// It has as many as it can have: another may serve it.
+    Full(::machines::Ring),
+    /// No core can.
+    Wrong(&'static str),
 }
 
 /// What ends a ring. One task at a time waits for it.
 #[derive(Default)]
 struct Stop {
     is_said: Cell<bool>,
+    /// It is not waited for any more: the ring is given up.
+    is_severed: Cell<bool>,
     waiter: RefCell<Option<Waker>>,
 }
 
@@ -101,6 +111,10 @@ impl Bell for Bells {
         self.stop.is_said.get()
     }
 
+    fn is_severed(&self) -> bool {
+        self.stop.is_severed.get()
+    }
+
     fn ring(&self) {
         self.call.ring();
     }
@@ -130,6 +144,9 @@ impl Rings {
     /// Serves a ring on this core, until it is stopped.
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, work: RingWork) {
         let RingWork { number, ring, target, line, under_way, served, ended } = work;
+        let Some(share) = Share::open(&self.here.memory()) else {
+            return drop(served.send(Err(Unserved::Full(ring))));
+        };
         let stop = Rc::<Stop>::default();
         let ::machines::Ring { memory, place, kept, kick, call } = ring;
         let kick = runtime::Bell::from_fd(env.reactor(), kick);
@@ -138,11 +155,10 @@ impl Rings {
         let made = made.map_err(|_| "a ring that can't be");
         let key = VolumeKey { array: target.array, volume: target.volume };
         let volume = self.here.volume(env, key).ok_or("its array does not run");
-        let share = Share::open(&self.here.memory()).ok_or("a core has no memory for more rings");
-        let (ring, volume, share) = match (made, volume, share) {
-            (Ok(ring), Ok(volume), Ok(share)) => (Rc::new(ring), volume, share),
-            (Err(why), ..) | (_, Err(why), _) | (.., Err(why)) => {
-                return drop(served.send(Err(why.to_owned())));
+        let (ring, volume) = match (made, volume) {
+            (Ok(ring), Ok(volume)) => (Rc::new(ring), volume),
+            (Err(why), _) | (_, Err(why)) => {
+                return drop(served.send(Err(Unserved::Wrong(why))));
             }
         };
         let fence = self.here.fence(key);
@@ -161,6 +177,14 @@ impl Rings {
             }
             drop(under_way);
         });
+    }
+
+    /// Writes nothing more into a ring that was stopped, whatever of it is under way.
+    pub fn sever(&self, number: u64) {
+        if let Some(stop) = self.served.borrow().get(&number) {
+            stop.say();
+            stop.is_severed.set(true);
+        }
     }
 
     /// Takes nothing more from a ring.

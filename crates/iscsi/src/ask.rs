@@ -27,7 +27,7 @@ pub struct Asked<'a> {
     /// The target.
     pub target: &'a Name,
     /// The unit's number.
-    pub lun: u8,
+    pub unit: u8,
     /// Who asks.
     pub initiator: &'a Name,
     /// By whom, where the target asks for that.
@@ -137,7 +137,7 @@ pub fn ask(asked: &Asked<'_>, limit: Duration) -> Result<Vec<u8>> {
     let stream = Timed { stream, end };
     let mut session = Session { stream, command: 0, status: 0, tag: 0 };
     session.log_in(asked)?;
-    let outcome = session.read_a_block(asked.lun);
+    let outcome = session.read_a_block(asked.unit);
     if outcome.is_ok() {
         // It need not answer.
         let _ = session.log_out();
@@ -251,12 +251,12 @@ impl<S: Read + Write> Session<S> {
         own.lead_on((OPERATIONAL, FULL), &OPERATION)
     }
 
-    fn read_a_block(&mut self, lun: u8) -> Result<Vec<u8>> {
+    fn read_a_block(&mut self, unit: u8) -> Result<Vec<u8>> {
         // READ CAPACITY (16), SBC-3, 5.16.
         let mut capacity = [0; 16];
         (capacity[0], capacity[1]) = (0x9e, 0x10);
         capacity[10..14].copy_from_slice(&CAPACITY.to_be_bytes());
-        let told = self.command(lun, capacity, CAPACITY)?;
+        let told = self.command(unit, capacity, CAPACITY)?;
         let bytes = told.get(8..12).and_then(|field| field.first_chunk().copied());
         let bytes = bytes.map_or(0, u32::from_be_bytes);
         if !BLOCK.contains(&bytes) {
@@ -265,7 +265,7 @@ impl<S: Read + Write> Session<S> {
         // READ (16), SBC-3, 5.11: one block, the first.
         let mut read = [0; 16];
         (read[0], read[13]) = (0x88, 1);
-        let block = self.command(lun, read, bytes)?;
+        let block = self.command(unit, read, bytes)?;
         match block.len() == bytes as usize {
             true => Ok(block),
             false => Err(Refusal::Protocol("less than a block")),
@@ -273,9 +273,9 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// What a command that reads so many bytes gives.
-    fn command(&mut self, lun: u8, command: [u8; 16], bytes: u32) -> Result<Vec<u8>> {
+    fn command(&mut self, unit: u8, command: [u8; 16], bytes: u32) -> Result<Vec<u8>> {
         for _ in 0..ROUNDS {
-            match self.try_command(lun, command, bytes) {
+            match self.try_command(unit, command, bytes) {
                 Err(Refusal::Command { key: UNIT_ATTENTION, .. }) => {}
                 other => return other,
             }
@@ -283,11 +283,11 @@ impl<S: Read + Write> Session<S> {
         Err(Refusal::Protocol("it has no end of things to tell"))
     }
 
-    fn try_command(&mut self, lun: u8, command: [u8; 16], bytes: u32) -> Result<Vec<u8>> {
+    fn try_command(&mut self, unit: u8, command: [u8; 16], bytes: u32) -> Result<Vec<u8>> {
         self.tag += 1;
         // It is final, reads, and is a simple task.
         let mut pdu = Pdu::new(to_target::COMMAND, 0xc1, self.tag);
-        pdu.header[9] = lun;
+        pdu.header[9] = unit;
         pdu.put(20, bytes);
         pdu.header[32..].copy_from_slice(&command);
         self.send(pdu)?;

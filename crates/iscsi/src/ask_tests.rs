@@ -1,3 +1,5 @@
+//! Targets that serve, and such as do something wrong, asked over a real connection.
+
 use super::*;
 use crate::account::Secret;
 use std::net::TcpListener;
@@ -162,7 +164,7 @@ fn asked(target: Target, own: Option<&Account>, limit: Duration) -> (Result<Vec<
         .map(|name| Name::new(name).expect("a name"));
     let serving = thread::spawn(move || target.serve(&listener));
     let (target, initiator) = (&target_name, &initiator);
-    let told = ask(&Asked { portal, target, lun: 1, initiator, account: own }, limit);
+    let told = ask(&Asked { portal, target, unit: 1, initiator, account: own }, limit);
     (told, serving.join().expect("it ends"))
 }
 
@@ -229,7 +231,7 @@ fn a_target_that_is_not_there_is_told() {
     let portal = listener.local_addr().expect("an address");
     drop(listener);
     let name = Name::new("iqn.2026-11.example:t").expect("a name");
-    let asked = Asked { portal, target: &name, lun: 1, initiator: &name, account: None };
+    let asked = Asked { portal, target: &name, unit: 1, initiator: &name, account: None };
     let told = ask(&asked, LIMIT);
     assert!(matches!(told, Err(Refusal::Connection(_))), "{told:?}");
 }

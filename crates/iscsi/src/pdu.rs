@@ -149,7 +149,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sent_is_read(code in 0_u8..64, tag: u32, data in prop::collection::vec(any::<u8>(), 0..99)) {
+        fn what_is_sent_is_read(
+            code in 0_u8..64,
+            tag: u32,
+            data in prop::collection::vec(any::<u8>(), 0..99),
+        ) {
             let sent = Pdu { data, ..Pdu::new(code, 0x80, tag) };
             let mut bytes = sent.bytes();
             bytes.push(1);

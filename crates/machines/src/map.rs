@@ -18,6 +18,8 @@ use vm_memory::{
 
 /// Most parts of a machine's memory.
 const PARTS_MAX: usize = 32;
+/// The kind of file that hugetlbfs has (`HUGETLBFS_MAGIC` in statfs(2)).
+const HUGE_PAGES: i64 = 0x958458f6;
 /// Most bytes of it.
 const BYTES_MAX: u64 = 1 << 44;
 
@@ -73,6 +75,13 @@ fn region(file: File, (offset, bytes): (u64, u64), at: u64) -> Result<GuestRegio
     let seals = rustix::fs::fcntl_get_seals(&file).unwrap_or(SealFlags::empty());
     if !seals.contains(SealFlags::SHRINK) {
         return Err(Refused("memory that may shrink; use memory-backend-memfd".to_owned()));
+    }
+    // What lacks a page of that kind ends who touches it, too.
+    let about = rustix::fs::fstatfs(&file).map_err(|error| failed(&error))?;
+    if about.f_type == HUGE_PAGES {
+        return Err(Refused(
+            "memory of a pool of huge pages, which may run out; leave out hugetlb=on".to_owned(),
+        ));
     }
     let length = file.metadata().map_err(|error| failed(&error))?.len();
     if offset.checked_add(bytes).is_none_or(|end| end > length) {

@@ -100,6 +100,11 @@ impl Line {
         Self { socket: Arc::new(socket), channel: Arc::default() }
     }
 
+    /// Whether it is the same connection.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.socket, &other.socket)
+    }
+
     /// Tells the machine that the device is otherwise than it was, if it has asked for that.
     pub fn changed(&self) {
         if let Some(channel) = &*lock(&self.channel) {
@@ -212,7 +217,9 @@ impl<C: Cores> Session<C> {
         let (requests, taken, call) = (ring.requests, ring.taken, ring.call.clone());
         let [descriptors, offered, answered] = places;
         let event_index = features & feature::EVENT_INDEX != 0;
-        let place = Place { requests, descriptors, offered, answered, taken, event_index };
+        let write_through = features & feature::FLUSH == 0;
+        let place =
+            Place { requests, descriptors, offered, answered, taken, event_index, write_through };
         let number = index as u16;
         let kept = match kept {
             Some((memory, (rings, most))) if number < rings && requests <= most => {

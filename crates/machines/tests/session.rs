@@ -200,6 +200,11 @@ fn rings_are_served_as_the_machine_says() {
     // Other memory: none is served in what goes.
     assert!(machine.share(2 * MIB));
     assert_eq!((machine.stopped(), machine.served().0), (1, 1));
+    // Whose driver knows of no flush has what is written on drives.
+    let simple = (feature::OFFERED | PROTOCOL) & !feature::FLUSH;
+    machine.frontend.set_features(simple).expect("taken");
+    assert_eq!(machine.stopped(), 1);
+    assert!(machine.served().1.place.write_through && !ring.place.write_through);
     let asked = machine.line.clone();
     drop(machine.frontend);
     assert!(matches!(machine.asked.recv_timeout(LATE), Ok(Asked::Stop(1))));
@@ -253,11 +258,20 @@ fn what_is_under_way_stays_the_machines() {
 #[test]
 fn what_cannot_be_ends_the_connection() {
     type Wrong = (&'static str, fn(&mut Machine) -> bool);
-    let all: [Wrong; 10] = [
+    let all: [Wrong; 11] = [
         ("memory that may shrink", |own| {
             own.memory = rustix::fs::memfd_create("m", MemfdFlags::CLOEXEC).expect("made").into();
             own.memory.set_len(MIB as u64).expect("sized");
             own.share(MIB)
+        }),
+        ("memory that may run out", |own| {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+            // A kernel may have no such memory.
+            let Ok(file) = rustix::fs::memfd_create("m", flags) else { return false };
+            own.memory = file.into();
+            own.memory.set_len(4 * MIB as u64).expect("sized");
+            rustix::fs::fcntl_add_seals(&own.memory, SealFlags::SHRINK).expect("sealed");
+            own.share(4 * MIB)
         }),
         ("more memory than its file has", |own| own.share(5 * MIB)),
         ("a ring before memory", |own| {

@@ -15,6 +15,8 @@
 //! - Nothing that a machine says leads beyond its memory, or to unbounded work or memory here.
 //! - A request that was taken is answered, or stands in [`flight`], so that the next server carries
 //!   it out: a change that was not answered may be made twice.
+//! - Nothing of a ring that is given up is written: its next server has it.
+//! - A machine that can't ask for a flush has its writes on drives when they are answered.
 //! - [`serve`] ends only after all that it began has ended.
 
 pub mod chain;
@@ -52,6 +54,10 @@ pub trait Bell: 'static {
 
     /// Whether nothing more is to be taken, whatever there is.
     fn is_over(&self) -> bool;
+
+    /// Whether the ring is given up: another may serve it, so that nothing of what is under way is
+    /// told any more. What is over by then is carried out again by the next.
+    fn is_severed(&self) -> bool;
 
     /// Rings the machine's.
     fn ring(&self);

@@ -1,11 +1,13 @@
 //! A ring: requests come, and answers go.
 //!
 //! States of a request: *in the ring* → *taken* ([`Ring::next`]) → *answered* ([`Ring::answer`]).
-//! Those that a server before this one had taken, and not answered, are taken first.
+//! Those that a server before this one had taken, and not answered, are taken first, even where the
+//! ring is stopped meanwhile: they count as taken. What is taken of a ring that is given up stays
+//! *taken*.
 //!
 //! Of several that wait for requests one waits for the bell: the others wait for their turn.
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Side};
 use crate::flight::Flight;
 use crate::limits::RING_MAX;
 use crate::{Bell, Gone, Memory};
@@ -31,6 +33,8 @@ pub struct Place {
     pub taken: u16,
     /// Bells are rung only when somebody waits.
     pub event_index: bool,
+    /// The machine knows of no flush: what is answered is on drives.
+    pub write_through: bool,
 }
 
 /// A ring, used by tasks of one core.
@@ -108,6 +112,22 @@ impl<B: Bell> Ring<B> {
         &self.memory
     }
 
+    /// Whether what is answered is on drives.
+    pub fn is_write_through(&self) -> bool {
+        self.place.write_through
+    }
+
+    /// Writes into what a request leaves to be written, unless the ring is given up.
+    ///
+    /// # Errors
+    /// It is, or that is not in the machine's memory.
+    pub fn tell(&self, side: &Side, at: u64, data: &[u8]) -> Result<(), Gone> {
+        if self.bell.is_severed() {
+            return Err(Gone);
+        }
+        side.write(&self.memory, at, data).map_err(|_| Gone)
+    }
+
     /// Its bells.
     pub fn bell(&self) -> &B {
         &self.bell
@@ -132,7 +152,8 @@ impl<B: Bell> Ring<B> {
 
     async fn take(&self, chain: &mut Chain) -> Result<u16, Gone> {
         let table = (self.place.descriptors, self.place.requests);
-        while !self.is_over.get() && !self.bell.is_over() {
+        let is_stopped = || self.bell.is_over() && self.again.borrow().is_empty();
+        while !self.is_over.get() && !self.bell.is_severed() && !is_stopped() {
             match self.head() {
                 Ok(Some(head)) if chain.follow(&self.memory, table, head).is_ok() => {
                     return Ok(head);
@@ -176,13 +197,16 @@ impl<B: Bell> Ring<B> {
         Err(Gone)
     }
 
-    /// Answers a request, of which so many bytes were written.
+    /// Answers a request, of which so many bytes were written; not in a ring that is given up.
     pub fn answer(&self, head: u16, written: u32) {
+        if self.bell.is_severed() {
+            return;
+        }
         let mut queue = self.queue.borrow_mut();
         if let Some(flight) = &self.flight {
             let _ = flight.borrow().answers(head);
         }
-        // A head that the table has not can't come here; memory that has gone answers nobody.
+        // A head that the table has not can't be answered, nor one in memory that has gone.
         if queue.add_used(&*self.memory, head, written).is_err() {
             return;
         }

@@ -7,12 +7,15 @@
 //! A change of the volume begins when nothing is left of connections to it that broke before it
 //! came ([`front::fence`]); this is one of these for others from when the first task is over.
 //!
+//! A ring that is stopped while its array stops, too, leaves what meets that to the next server.
+//!
 //! Invariant: a task waits for memory only while it holds none.
 
 use crate::chain::Chain;
 use crate::limits::{DEPTH, PIECE_BYTES, REQUEST_BYTES_MAX};
 use crate::wire::{self, Ask, HEADER, NAME, SEGMENT, Status};
-use crate::{Bell, Fence, Ring};
+use crate::{Bell, Fence, Gone, Ring};
+use core::cell::Cell;
 use front::{Passage, Share};
 use io::local::Semaphore;
 use io::{BlockError, Blocks, Env, Priority};
@@ -30,7 +33,9 @@ pub async fn serve<E: Env, B: Bell, V: Blocks>(
 ) {
     let passage = Rc::new(fence.enter(ring.bell().link()));
     let over = Rc::new(Semaphore::new(0));
-    let session = Rc::new(Session { env: env.clone(), ring, volume, name, share, passage });
+    let is_stopped = Cell::new(false);
+    let session =
+        Rc::new(Session { env: env.clone(), ring, volume, name, share, passage, is_stopped });
     for _ in 0..DEPTH {
         let (session, over) = (session.clone(), over.clone());
         env.spawn(Priority::First, async move {
@@ -52,6 +57,8 @@ struct Session<E, B, V> {
     name: [u8; NAME],
     share: Rc<Share>,
     passage: Rc<Passage>,
+    /// A request has met an array that has stopped.
+    is_stopped: Cell<bool>,
 }
 
 impl<E: Env, B: Bell, V: Blocks> Session<E, B, V> {
@@ -62,13 +69,15 @@ impl<E: Env, B: Bell, V: Blocks> Session<E, B, V> {
             let written = match chain.writable.bytes().checked_sub(1) {
                 None => 0,
                 Some(at) => {
-                    let status = self.carry_out(&chain, at).await;
-                    let is_told =
-                        chain.writable.write(self.ring.memory(), at, &[status as u8]).is_ok();
-                    match (is_told, status) {
-                        (true, Status::Well) => u32::try_from(at + 1).unwrap_or(u32::MAX),
-                        (true, _) => 1,
-                        (false, _) => 0,
+                    let (status, given) = self.carry_out(&chain, at).await;
+                    // The array has stopped: the next server carries it out.
+                    if self.is_stopped.get() && self.ring.bell().is_over() {
+                        continue;
+                    }
+                    let told = self.ring.tell(&chain.writable, at, &[status as u8]);
+                    match told {
+                        Ok(()) => u32::try_from(given + 1).unwrap_or(u32::MAX),
+                        Err(Gone) => 0,
                     }
                 }
             };
@@ -76,23 +85,37 @@ impl<E: Env, B: Bell, V: Blocks> Session<E, B, V> {
         }
     }
 
-    /// Carries a request out, into which so many bytes are to be written.
-    async fn carry_out(&self, chain: &Chain, room: u64) -> Status {
+    /// Carries a request out, into which so many bytes are to be written; how it went, and how many
+    /// were.
+    async fn carry_out(&self, chain: &Chain, room: u64) -> (Status, u64) {
         let mut header = [0; HEADER];
         if chain.readable.read(self.ring.memory(), 0, &mut header).is_err() {
-            return Status::Failed;
+            return (Status::Failed, 0);
         }
+        let ask = wire::ask(&header);
+        let given = match ask {
+            Ask::Read(_) => room,
+            Ask::Name => room.min(NAME as u64),
+            _ => 0,
+        };
+        match self.answer(chain, ask, room).await {
+            Status::Well => (Status::Well, given),
+            status => (status, 0),
+        }
+    }
+
+    async fn answer(&self, chain: &Chain, ask: Ask, room: u64) -> Status {
         let payload = chain.readable.bytes() - HEADER as u64;
-        match wire::ask(&header) {
+        match ask {
             Ask::Read(from) if self.has(from, room) => self.read(chain, from, room).await,
             Ask::Write(from) if self.has(from, payload) => self.write(chain, from, payload).await,
             Ask::Read(_) | Ask::Write(_) => Status::Failed,
-            Ask::Flush => status(self.volume.flush().await),
+            Ask::Flush => self.status(self.volume.flush().await),
             Ask::Name => {
                 let bytes = NAME.min(room as usize);
-                match chain.writable.write(self.ring.memory(), 0, &self.name[..bytes]) {
+                match self.ring.tell(&chain.writable, 0, &self.name[..bytes]) {
                     Ok(()) => Status::Well,
-                    Err(_) => Status::Failed,
+                    Err(Gone) => Status::Failed,
                 }
             }
             ask @ (Ask::Discard | Ask::Zero) => self.give_up(chain, ask, payload).await,
@@ -111,9 +134,11 @@ impl<E: Env, B: Bell, V: Blocks> Session<E, B, V> {
             let piece = (bytes - at).min(PIECE_BYTES as u64) as usize;
             let (into, _lease) = self.share.take_all(&self.env, piece).await;
             let (outcome, data) = self.volume.read(from + at, into).await;
-            let is_told =
-                outcome.is_ok() && chain.writable.write(self.ring.memory(), at, &data).is_ok();
-            if !is_told {
+            let status = self.status(outcome);
+            if status != Status::Well {
+                return status;
+            }
+            if self.ring.tell(&chain.writable, at, &data).is_err() {
                 return Status::Failed;
             }
         }
@@ -129,8 +154,10 @@ impl<E: Env, B: Bell, V: Blocks> Session<E, B, V> {
                 return Status::Failed;
             }
             self.passage.pass().await;
-            if self.volume.write(from + at, data.freeze(), false).await.is_err() {
-                return Status::Failed;
+            let is_through = self.ring.is_write_through();
+            let status = self.status(self.volume.write(from + at, data.freeze(), is_through).await);
+            if status != Status::Well {
+                return status;
             }
         }
         Status::Well
@@ -152,13 +179,22 @@ impl<E: Env, B: Bell, V: Blocks> Session<E, B, V> {
             return Status::Failed;
         }
         self.passage.pass().await;
-        status(match ask {
-            Ask::Zero => self.volume.write_zeroes(from, bytes, false).await,
-            _ => self.volume.discard(from, bytes).await,
+        let is_through = self.ring.is_write_through();
+        self.status(match ask {
+            Ask::Zero => self.volume.write_zeroes(from, bytes, is_through).await,
+            _ => self.discard(from, bytes, is_through).await,
         })
     }
-}
 
-fn status(outcome: Result<(), BlockError>) -> Status {
-    outcome.map_or(Status::Failed, |()| Status::Well)
+    async fn discard(&self, from: u64, bytes: u64, is_through: bool) -> Result<(), BlockError> {
+        self.volume.discard(from, bytes).await?;
+        if is_through { self.volume.flush().await } else { Ok(()) }
+    }
+
+    fn status(&self, outcome: Result<(), BlockError>) -> Status {
+        if outcome == Err(BlockError::Stopped) {
+            self.is_stopped.set(true);
+        }
+        outcome.map_or(Status::Failed, |()| Status::Well)
+    }
 }

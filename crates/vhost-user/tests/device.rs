@@ -50,6 +50,7 @@ struct Rung {
     by_machine: Cell<bool>,
     by_device: Cell<bool>,
     is_over: Cell<bool>,
+    is_severed: Cell<bool>,
     changed: Event,
 }
 
@@ -82,6 +83,10 @@ impl Bell for Bells {
         self.0.is_over.get()
     }
 
+    fn is_severed(&self) -> bool {
+        self.0.is_severed.get()
+    }
+
     fn ring(&self) {
         self.0.by_device.set(true);
     }
@@ -105,6 +110,8 @@ struct Driver {
     offered: Cell<u16>,
     seen: Cell<u16>,
     is_indirect: bool,
+    /// It knows of no flush.
+    is_simple: bool,
 }
 
 impl Driver {
@@ -197,7 +204,8 @@ impl Device {
         volume.0.data.borrow_mut().fill(0);
         let (bells, machine) = (Bells::default(), memory_of(MACHINE));
         let (offered, seen) = Default::default();
-        let driver = Driver { memory: machine, bells, offered, seen, is_indirect };
+        let driver =
+            Driver { memory: machine, bells, offered, seen, is_indirect, is_simple: false };
         Self::serve(driver, volume, None)
     }
 
@@ -213,6 +221,7 @@ impl Device {
             answered: ANSWERED,
             taken: driver.seen.get(),
             event_index: false,
+            write_through: driver.is_simple,
         };
         let kept = kept.map(|kept| (kept.clone(), (0, REQUESTS)));
         let ring = Ring::new(driver.memory.clone(), place, kept, driver.bells.clone());
@@ -314,6 +323,26 @@ fn each_request_is_what_it_is_to_the_volume() {
         assert_eq!(log, wanted);
         device.end();
     }
+}
+
+#[test]
+fn what_a_driver_that_knows_of_no_flush_has_answered_is_on_drives() {
+    let device = Device::new(512, false);
+    let Device { mut driver, volume, .. } = device;
+    driver.is_simple = true;
+    let device = Device::serve(driver, volume, None);
+    assert_eq!(device.write(4096, &[7; 512], 512), (0, 1));
+    assert_eq!(device.segment(ZERO, (8192, 512), 0), 0);
+    assert_eq!(device.segment(DISCARD, (0, 1 << 20), 0), 0);
+    let log = device.volume.0.log.borrow().clone();
+    let wanted = [
+        Op::Write(4096, 512, true),
+        Op::Zeroes(8192, 512, true),
+        Op::Discard(0, 1 << 20),
+        Op::Flush,
+    ];
+    assert_eq!(log, wanted);
+    device.end();
 }
 
 #[test]
@@ -448,6 +477,67 @@ fn a_ring_that_ends_waits_for_what_was_begun() {
     assert_eq!(device.driver.answers().len(), 1);
 }
 
+/// Who serves a ring next has all that it had under way.
+#[test]
+fn a_ring_that_is_given_up_is_written_no_more() {
+    for (kind, is_written) in [(READ, true), (WRITE, false)] {
+        let device = Device::new(512, false);
+        device.volume.0.data.borrow_mut().fill(9);
+        device.volume.hold(Some(4096));
+        device.driver.request(0, (kind, 8), &[(PAYLOAD, 512, is_written)]);
+        device.run();
+        device.driver.bells.0.is_severed.set(true);
+        device.driver.bells.end();
+        device.volume.hold(None);
+        device.world.run_for(Nanos::from_millis(20));
+        assert!(device.has_ended.get() && device.memory.is_idle());
+        assert_eq!((device.driver.answers().len(), device.driver.status(0)), (0, 0xff));
+        let mut payload = [1; 512];
+        device.driver.memory.read_slice(&mut payload, GuestAddress(PAYLOAD)).expect("there");
+        assert_eq!(payload, [0; 512]);
+    }
+}
+
+/// What meets an array that has stopped, of a ring that is stopped as well, is the next one's.
+#[test]
+fn what_a_stopped_array_refuses_is_left_to_the_next_server() {
+    let device = Device::new(512, false);
+    let stopped = || device.volume.fail(4096..8192, BlockError::Stopped);
+    stopped();
+    assert_eq!(device.write(4096, &[7; 512], 512), (1, 1), "its ring goes on");
+    device.volume.hold(Some(4096));
+    device.driver.request(0, (WRITE, 8), &[(PAYLOAD, 512, false)]);
+    device.run();
+    device.driver.bells.end();
+    device.volume.hold(None);
+    stopped();
+    device.world.run_for(Nanos::from_millis(20));
+    assert!(device.has_ended.get());
+    assert_eq!((device.driver.answers().len(), device.driver.status(0)), (0, 0xff));
+}
+
+/// What a server before had taken counts as taken: a ring that is stopped at once answers it.
+#[test]
+fn a_ring_that_is_stopped_at_once_answers_what_was_taken_before() {
+    let kept = memory_of(flight::bytes(REQUESTS) as usize);
+    let device = Device::new(512, false);
+    let Device { driver, volume, .. } = device;
+    let bells = Bells::default();
+    let device = Device::serve(Driver { bells, ..driver }, volume.clone(), Some(&kept));
+    volume.hold(Some(4096));
+    device.driver.request(0, (WRITE, 8), &[(PAYLOAD, 512, false)]);
+    device.run();
+    let Device { driver, world, .. } = device;
+    drop(world);
+    volume.hold(None);
+    let bells = Bells::default();
+    bells.end();
+    let device = Device::serve(Driver { bells, ..driver }, volume, Some(&kept));
+    device.world.run_for(Nanos::from_millis(20));
+    assert!(device.has_ended.get());
+    assert_eq!((device.driver.answers().len(), device.driver.status(0)), (1, 0));
+}
+
 /// What a server had under way when it ended the next one carries out, and nothing twice that was
 /// answered.
 #[test]
@@ -457,7 +547,7 @@ fn the_next_server_goes_on_where_one_ended() {
     volume.0.data.borrow_mut().fill(0);
     let (bells, memory) = (Bells::default(), memory_of(MACHINE));
     let (offered, seen) = Default::default();
-    let driver = Driver { memory, bells, offered, seen, is_indirect: false };
+    let driver = Driver { memory, bells, offered, seen, is_indirect: false, is_simple: false };
     let device = Device::serve(driver, volume.clone(), Some(&kept));
     volume.hold(Some(4096));
     for slot in 0..8_u16 {
@@ -497,6 +587,7 @@ fn a_ring_that_lies_nowhere_is_refused() {
         answered: ANSWERED,
         taken: 0,
         event_index: true,
+        write_through: false,
     };
     let new = |place| Ring::new(memory.clone(), place, None, Bells::default()).is_ok();
     assert!(new(place));

@@ -33,7 +33,7 @@ messages! { EXPORTS:
     FILE_TAKEN: "FileTaken" Failed Daemon [Text("PATH")]
         "another volume is exported as %1 already",
         "use another path; list exports with: palisade export list",
-        "A file is one volume. The other export may be of an array that does not run now.";
+        "A file or socket is one volume. The other export's array may not run now.";
     FILE_ELSEWHERE: "FileElsewhere" Refused Daemon [Text("PATH")]
         "%1 is for an Administrator to name",
         "use --local, or ask an Administrator to export the volume",
