@@ -62,7 +62,8 @@ pub fn opened(device: &str) -> Option<String> {
 }
 
 /// Another process that has a file open. The system looks at devices that change, and has them open
-/// for a moment: it does not count.
+/// for a moment: it does not count. Neither do children of this one: they ask here how a device is,
+/// or are about to become another program, and have by then what this one has.
 fn opener(file: &Path) -> Option<u32> {
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(id) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
@@ -73,11 +74,18 @@ fn opener(file: &Path) -> Option<u32> {
             .into_iter()
             .any(|fd| std::fs::read_link(fd.path()).is_ok_and(|leads_to| leads_to == file));
         let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-        if has_it && !name.contains("udev") && id != std::process::id() {
+        let own = std::process::id();
+        if has_it && !name.contains("udev") && id != own && parent(&process.path()) != Some(own) {
             return Some(id);
         }
     }
     None
+}
+
+/// The parent of a process (proc(5), `status`).
+fn parent(process: &Path) -> Option<u32> {
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -89,11 +97,35 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = file.path().canonicalize().expect("is there");
         assert_eq!(opener(&path), None, "this one alone");
-        let mut other = std::process::Command::new("sleep");
-        let other = other.arg("600").stdin(file.reopen().expect("opened")).spawn();
-        let mut other = other.expect("started");
-        assert_eq!(opener(&path), Some(other.id()));
-        other.kill().and_then(|()| other.wait()).expect("ended");
+        // A child's child has it, and its number is told.
+        let mut child = std::process::Command::new("sh");
+        child.args(["-c", "sleep 600 <\"$0\" & echo $!; wait"]).arg(&path);
+        let mut child = child.stdout(std::process::Stdio::piped()).spawn().expect("started");
+        let mut told = String::new();
+        let pipe = child.stdout.as_mut().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(pipe), &mut told).expect("told");
+        let user: u32 = told.trim().parse().expect("a number");
+        while parent(Path::new(&format!("/proc/{user}"))).is_some() && opener(&path).is_none() {
+            // It is about to open it.
+            std::thread::yield_now();
+        }
+        assert_eq!(opener(&path), Some(user));
+        let pid = rustix::process::Pid::from_raw(user as i32).expect("a number");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("ended");
+        child.wait().expect("ended");
         assert_eq!(opener(&path), None);
+    }
+
+    #[test]
+    fn what_this_process_started_is_no_user() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().canonicalize().expect("is there");
+        let mut own = std::process::Command::new("sleep");
+        let own = own.arg("600").stdin(file.reopen().expect("opened")).spawn();
+        let mut own = own.expect("started");
+        let of = Path::new("/proc").join(own.id().to_string());
+        assert_eq!(std::fs::read_link(of.join("fd/0")).expect("open"), path);
+        assert_eq!(opener(&path), None);
+        own.kill().and_then(|()| own.wait()).expect("ended");
     }
 }
