@@ -13,7 +13,7 @@ CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e
     e2fsck:e2fsprogs python3:python3)
 # What the tests need besides.
 TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
-    qemu-storage-daemon:qemu-system-common
+    qemu-storage-daemon:qemu-system-common tgtd:tgt tgtadm:tgt pgrep:procps
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
     mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux
     fallocate:util-linux)

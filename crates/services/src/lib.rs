@@ -19,6 +19,7 @@
 //! | all, as it is not there | whatever                    | nothing                           |
 //!
 //! A block device is one of ublk where the kernel has that, with a table of its own (`device`).
+//! iSCSI targets are to stand on either ([`targets`], [`tgt`]); the daemon wants none yet.
 //!
 //! Invariants
 //! - Only what was made here is touched: a mount says by its source whose it is, a loop device by
@@ -37,6 +38,8 @@ mod loops;
 mod mounts;
 mod release;
 mod run;
+pub mod targets;
+pub mod tgt;
 mod ublk;
 pub mod wire;
 

@@ -5,7 +5,7 @@
 //! Others can mount what says so, too: but of those that only root can mount, `user_id` is 0.
 
 use crate::wire::FileLook;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CString;
@@ -58,6 +58,18 @@ pub fn is_ours(path: &Path) -> io::Result<bool> {
     let folder = path.parent().unwrap_or(path);
     let top = all(folder)?.into_iter().rfind(|mounted| mounted.path == path);
     Ok(top.is_some_and(|mounted| mounted.id.is_some()))
+}
+
+/// The number of the mount that is on top of a path, as `/proc/PID/fdinfo` has it. Who serves what
+/// is mounted there is not asked.
+///
+/// # Errors
+/// There is no such path.
+pub fn number(path: &Path) -> io::Result<u64> {
+    /// `STATX_MNT_ID` (statx(2)).
+    const NUMBER: StatxFlags = StatxFlags::from_bits_retain(0x1000);
+    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    Ok(rustix::fs::statx(rustix::fs::CWD, path, flags, NUMBER)?.stx_mnt_id)
 }
 
 /// A line of `/proc/PID/mountinfo` (proc(5)); a mount is ours if it is of the process that has

@@ -40,5 +40,6 @@ mod restart;
 mod services;
 mod shelf;
 mod takeover;
+mod tgt;
 mod watch;
 mod wide;

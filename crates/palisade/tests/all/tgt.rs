@@ -1,0 +1,152 @@
+//! Targets that tgt serves over a file, asked as an initiator asks.
+
+use crate::common::{skip, tools_are_there};
+use iscsi::{Account, Asked, Identity, Name, Secret, ask};
+use services::targets::{Target, UNIT};
+use services::tgt::Instance;
+use std::fs::File;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use units::Uuid;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const BYTES: u64 = 8 << 20;
+
+fn name(text: &str) -> Name {
+    Name::new(&format!("iqn.2026-11.example:{text}")).expect("a name")
+}
+
+fn account(user: &str, secret: &str) -> Account {
+    Account { user: user.to_owned(), secret: Secret::new(secret).expect("possible") }
+}
+
+/// A port that nobody has.
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    listener.local_addr().expect("an address")
+}
+
+/// A volume's file that begins with this letter, and its target.
+fn target(folder: &Path, letter: u8, portal: SocketAddr) -> Target {
+    let path = folder.join(format!("volume-{}", letter as char));
+    let mut file = File::create(&path).expect("made");
+    file.write_all(&[letter; 512]).and_then(|()| file.set_len(BYTES)).expect("written");
+    Target {
+        name: name(&format!("target-{}", letter as char)),
+        portals: vec![portal],
+        initiators: vec![name("host")],
+        asker: name("asker"),
+        account: None,
+        path,
+        block_bytes: 512,
+        identity: Identity::of(Uuid([letter; 16])),
+    }
+}
+
+/// What who asks is told: the first letter, or why there is none.
+fn told(target: &Target, initiator: &str, account: Option<&Account>) -> Result<u8, String> {
+    let initiator = name(initiator);
+    let (portal, name) = (target.portals[0], &target.name);
+    let asked = Asked { portal, target: name, unit: UNIT, initiator: &initiator, account };
+    ask(&asked, LIMIT).map(|block| block[0]).map_err(|refusal| refusal.to_string())
+}
+
+/// The processes that have a folder's sockets.
+fn processes(folder: &Path) -> Vec<i32> {
+    let own = folder.to_str().expect("text");
+    let output = Command::new("pgrep").args(["-x", "tgtd"]).output().expect("pgrep is there");
+    let all = String::from_utf8(output.stdout).expect("text");
+    let all = all.lines().map(|line| line.parse::<i32>().expect("a number"));
+    let is_own = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(own)
+    };
+    all.filter(is_own).collect()
+}
+
+#[test]
+fn a_target_of_tgt_is_made_kept_and_ended() {
+    if !tools_are_there(&["tgtd", "tgtadm", "pgrep"]) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip("tgtd is root's");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (own, portal) = (folder.path(), free());
+    let (mut one, other) = (target(own, b'A', portal), target(own, b'B', portal));
+    let instance = Instance::of(own, &[portal]);
+    for target in [&one, &other, &one] {
+        instance.serve(target).expect("served");
+    }
+    assert_eq!(told(&one, "host", None), Ok(b'A'));
+    assert_eq!(told(&other, "asker", None), Ok(b'B'));
+    let stranger = told(&one, "stranger", None).expect_err("not let in");
+    assert!(stranger.contains("there is no such target"), "{stranger}");
+    assert_eq!(processes(own).len(), 1);
+
+    // With a secret, which no process shows.
+    let secret = "sEcret-3f9a-x";
+    one.account = Some(account("user", secret));
+    instance.serve(&one).expect("served");
+    assert_eq!(told(&one, "host", one.account.as_ref()), Ok(b'A'));
+    assert_eq!(told(&other, "host", None), Ok(b'B'));
+    for wrong in [None, Some(account("user", "sEcret-3f9a-y")), Some(account("resu", secret))] {
+        let why = told(&one, "host", wrong.as_ref()).expect_err("not let in");
+        assert!(why.contains("0x0201"), "{why}");
+    }
+    let mut second = other.clone();
+    second.account = Some(account("user", "another-secret"));
+    let why = instance.serve(&second).expect_err("one secret for a user").to_string();
+    assert!(why.contains("another export at these portals has the user user"), "{why}");
+    let why = told(&other, "host", None).expect_err("not served");
+    assert!(why.contains("there is no such target"), "{why}");
+    instance.serve(&other).expect("served");
+
+    // Killed, it is started anew; a process of before goes on being used by the next of ours.
+    let [pid] = processes(own)[..] else { panic!("one process") };
+    let pid = rustix::process::Pid::from_raw(pid).expect("a number");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+    instance.serve(&one).expect("served");
+    assert_eq!(told(&one, "host", one.account.as_ref()), Ok(b'A'));
+    let same = processes(own);
+    Instance::of(own, &[portal]).serve(&one).expect("served");
+    assert_eq!(processes(own), same);
+
+    // The target's volume is another file now.
+    one.path.clone_from(&other.path);
+    instance.serve(&one).expect("served");
+    assert_eq!(told(&one, "host", one.account.as_ref()), Ok(b'B'));
+
+    // After the last nothing is left.
+    instance.serve(&other).expect("served");
+    instance.end(&one.name).expect("ended");
+    assert!(told(&one, "host", None).expect_err("ended").contains("no such target"));
+    assert_eq!(told(&other, "host", None), Ok(b'B'));
+    instance.end(&other.name).expect("ended");
+    assert_eq!(processes(own), Vec::<i32>::new());
+    let left: Vec<_> = std::fs::read_dir(own).expect("read").flatten().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    instance.end(&other.name).expect("nothing is there");
+}
+
+#[test]
+fn a_portal_that_is_taken_is_told() {
+    if !tools_are_there(&["tgtd", "tgtadm", "pgrep"]) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return skip("tgtd is root's");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let portal = taken.local_addr().expect("an address");
+    let one = target(folder.path(), b'A', portal);
+    let instance = Instance::of(folder.path(), &[portal]);
+    let why = instance.serve(&one).expect_err("taken").to_string();
+    assert!(why.contains("tgtd") && why.contains("in use"), "{why}");
+    assert_eq!(processes(folder.path()), Vec::<i32>::new());
+}
