@@ -44,6 +44,17 @@ impl Secret {
     }
 }
 
+impl Secret {
+    /// What tells this secret from others, and not what it is: a digest behind some salt.
+    pub fn mark(&self, salt: &str) -> String {
+        let mut all = Md5::new();
+        all.update(salt.as_bytes());
+        all.update([0]);
+        all.update(self.0.as_bytes());
+        all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
@@ -53,10 +64,37 @@ impl fmt::Debug for Secret {
 /// Who an initiator says that it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Account {
-    /// The name.
-    pub user: String,
+    user: String,
+    secret: Secret,
+}
+
+/// A user's name is not possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("it has not 1 to 64 letters, digits and punctuation of ASCII, or has ',' or '=' in it")]
+pub struct WrongUser;
+
+impl Account {
+    /// Of this user, if that may be its name.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn new(user: &str, secret: Secret) -> Result<Self, WrongUser> {
+        let may_be = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b',' | b'=');
+        match (1..=64).contains(&user.len()) && user.bytes().all(may_be) {
+            true => Ok(Self { user: user.to_owned(), secret }),
+            false => Err(WrongUser),
+        }
+    }
+
+    /// The user's name.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
     /// What proves it.
-    pub secret: Secret,
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
 }
 
 /// What answers a challenge with this number: MD5 of the number, the secret and the challenge (RFC
@@ -81,6 +119,20 @@ mod tests {
         assert_eq!(Secret::new("abcdefghijklmnopq"), Err(WrongSecret::Length));
         assert_eq!(Secret::new("abcdefghi jkl"), Err(WrongSecret::Characters));
         assert_eq!(Secret::new("äbcdefghijkl"), Err(WrongSecret::Characters));
+    }
+
+    #[test]
+    fn a_mark_tells_secrets_apart_and_users_are_plain() {
+        let [one, other] =
+            ["abcdefghijkl", "abcdefghijkm"].map(|s| Secret::new(s).expect("possible"));
+        assert_eq!(one.mark("a"), one.mark("a"));
+        assert_ne!(one.mark("a"), other.mark("a"));
+        assert_ne!(one.mark("a"), one.mark("b"));
+        assert_eq!(Account::new("esx-1", one.clone()).expect("possible").user(), "esx-1");
+        let long = "u".repeat(65);
+        for wrong in ["", " a", "a ", "a,b", "a=b", "a\nb", "ä", &long] {
+            assert_eq!(Account::new(wrong, one.clone()), Err(WrongUser), "{wrong:?}");
+        }
     }
 
     #[test]

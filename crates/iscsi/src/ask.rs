@@ -63,6 +63,9 @@ pub enum Refusal {
         /// Its qualifier.
         more: u8,
     },
+    /// It serves, and a host has it for itself.
+    #[error("a host has it reserved")]
+    Reserved,
     /// What comes is no iSCSI, or not what was asked for.
     #[error("not what an iSCSI target says: {0}")]
     Protocol(&'static str),
@@ -101,8 +104,16 @@ const RANDOM: u8 = 0x80;
 /// GOOD and CHECK CONDITION.
 const GOOD: u8 = 0;
 const CHECK: u8 = 2;
+/// RESERVATION CONFLICT.
+const RESERVED: u8 = 0x18;
+/// BUSY and TASK SET FULL: it is to be tried again.
+const BUSY: [u8; 2] = [0x08, 0x28];
+/// After so long.
+const AGAIN: Duration = Duration::from_millis(100);
 const UNIT_ATTENTION: u8 = 6;
 
+/// Most parts in which data may come.
+const PARTS: u32 = 1024;
 /// Bytes of what READ CAPACITY (16) answers.
 const CAPACITY: u32 = 32;
 /// Bytes of a block that there may be.
@@ -243,8 +254,8 @@ impl<S: Read + Write> Session<S> {
                 let (Some(number), Some(challenge)) = (number, challenge) else {
                     return Err(Refusal::Protocol("no challenge"));
                 };
-                let answer = keys::digits(&response(number, &account.secret, &challenge));
-                let pairs = [("CHAP_N", account.user.as_str()), ("CHAP_R", answer.as_str())];
+                let answer = keys::digits(&response(number, account.secret(), &challenge));
+                let pairs = [("CHAP_N", account.user()), ("CHAP_R", answer.as_str())];
                 own.lead_on((SECURITY, OPERATIONAL), &pairs)?;
             }
         }
@@ -277,6 +288,9 @@ impl<S: Read + Write> Session<S> {
         for _ in 0..ROUNDS {
             match self.try_command(unit, command, bytes) {
                 Err(Refusal::Command { key: UNIT_ATTENTION, .. }) => {}
+                Err(Refusal::Command { status, .. }) if BUSY.contains(&status) => {
+                    std::thread::sleep(AGAIN);
+                }
                 other => return other,
             }
         }
@@ -292,11 +306,15 @@ impl<S: Read + Write> Session<S> {
         pdu.header[32..].copy_from_slice(&command);
         self.send(pdu)?;
         self.command = self.command.wrapping_add(1);
-        let mut data = Vec::new();
+        let (mut data, mut parts) = (Vec::new(), 0);
         loop {
             let pdu = self.next()?;
             match pdu.code() {
                 to_initiator::DATA => {
+                    parts += 1;
+                    if parts > PARTS {
+                        return Err(Refusal::Protocol("a block in too many parts"));
+                    }
                     if data.len() + pdu.data.len() > bytes as usize {
                         return Err(Refusal::Protocol("more than was asked for"));
                     }
@@ -335,6 +353,7 @@ fn outcome(status: u8, data: &[u8]) -> Result<()> {
     let at = |index: usize| data.get(2 + index).copied().unwrap_or_default();
     let (key, code, more) = match (status, at(0) & 0x7f) {
         (GOOD, _) => return Ok(()),
+        (RESERVED, _) => return Err(Refusal::Reserved),
         (CHECK, 0x72 | 0x73) => (at(1) & 0xf, at(2), at(3)),
         (CHECK, _) => (at(2) & 0xf, at(12), at(13)),
         _ => (0, 0, 0),

@@ -22,6 +22,10 @@ enum Wrong {
     Endless,
     /// It answers a read with an error of the medium.
     Medium,
+    /// It answers a read with this status.
+    Status(u8),
+    /// It gives data without an end, and nothing in it.
+    Empty,
     /// It gives more than was asked for.
     Much,
     /// It gives less.
@@ -98,8 +102,8 @@ impl Target {
             answer.data = keys::written(&pairs);
         }
         if let (Some(said), Some(account)) = (value("CHAP_R"), &self.account) {
-            let right = keys::digits(&response(NUMBER, &account.secret, &CHALLENGE));
-            if said != right || value("CHAP_N") != Some(&account.user) {
+            let right = keys::digits(&response(NUMBER, account.secret(), &CHALLENGE));
+            if said != right || value("CHAP_N") != Some(account.user()) {
                 answer.header[36..38].copy_from_slice(&[2, 1]);
             }
         }
@@ -133,7 +137,14 @@ impl Target {
             check(&mut answer, 3);
             return vec![answer];
         }
+        if let (true, Wrong::Status(status)) = (is_read, self.wrong) {
+            answer.header[3] = status;
+            return vec![answer];
+        }
         let mut all = Vec::new();
+        if is_read && self.wrong == Wrong::Empty {
+            return vec![Pdu { data: Vec::new(), ..data }; PARTS as usize + 1];
+        }
         if self.asks {
             let mut nop = Pdu::new(to_initiator::NOP, 0x80, NO_TAG);
             nop.put(20, 77);
@@ -153,7 +164,7 @@ impl Target {
 }
 
 fn account(secret: &str) -> Account {
-    Account { user: "host".to_owned(), secret: Secret::new(secret).expect("possible") }
+    Account::new("host", Secret::new(secret).expect("possible")).expect("possible")
 }
 
 /// What is said to who asks such a target, within so long, and how many commands it got.
@@ -208,6 +219,10 @@ fn what_is_wrong_is_told() {
         (Wrong::Refuses(3, 1), "login refused: the service is not there now (0x0301)"),
         (Wrong::Endless, "not what an iSCSI target says: a login without an end"),
         (Wrong::Medium, "a read ended with SCSI status 0x02, sense 3/29/01"),
+        (Wrong::Status(0x18), "a host has it reserved"),
+        (Wrong::Status(0x40), "a read ended with SCSI status 0x40, sense 0/00/00"),
+        (Wrong::Status(0x08), "not what an iSCSI target says: it has no end of things to tell"),
+        (Wrong::Empty, "not what an iSCSI target says: a block in too many parts"),
         (Wrong::Much, "not what an iSCSI target says: more than was asked for"),
         (Wrong::Little, "not what an iSCSI target says: less than a block"),
         (Wrong::Long, "not what an iSCSI target says: a PDU that is too long"),

@@ -20,7 +20,7 @@ mod keys;
 mod name;
 mod pdu;
 
-pub use account::{Account, Secret, WrongSecret};
+pub use account::{Account, Secret, WrongSecret, WrongUser};
 pub use ask::{Asked, Refusal, ask};
 pub use identity::{Identity, PRODUCT, VENDOR};
 pub use name::{Name, NameError};

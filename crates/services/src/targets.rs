@@ -21,12 +21,27 @@ pub struct Target {
     pub initiators: Vec<Name>,
     /// Who asks how it is.
     pub asker: Name,
-    /// By what they prove who they are.
+    /// By what initiators prove who they are.
     pub account: Option<Account>,
+    /// By what who asks does, where initiators have to: whoever pretends to be the target learns
+    /// nothing of theirs.
+    pub asker_account: Option<Account>,
     /// The volume's device or file.
     pub path: PathBuf,
     /// Its smallest unit.
     pub block_bytes: u32,
     /// What hosts know it by.
     pub identity: Identity,
+}
+
+impl Target {
+    /// All that may log in.
+    pub fn allowed(&self) -> impl Iterator<Item = &Name> {
+        self.initiators.iter().chain([&self.asker])
+    }
+
+    /// All by which that is proved.
+    pub fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.account.iter().chain(self.account.as_ref().and(self.asker_account.as_ref()))
+    }
 }

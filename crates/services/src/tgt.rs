@@ -7,16 +7,20 @@
 //!
 //! | what is wanted             | what is there                  | what is done                   |
 //! |----------------------------|--------------------------------|--------------------------------|
-//! | a target                   | no `tgtd` that answers         | what holds the lock is ended,  |
-//! |                            |                                | and one is started             |
+//! | a target                   | no `tgtd`                      | one is started                 |
+//! | a target                   | one that has not answered      | it is ended, and one is        |
+//! |                            | [`SILENT`] times               | started                        |
 //! | a target                   | no such target                 | it is made; access comes last  |
 //! | a target                   | it is otherwise                | it is ended, and made anew     |
 //! | a target                   | its file was mounted anew      | the same                       |
+//! | a portal                   | nobody listens there           | `tgtd` is told to              |
 //! | no target of these portals | a `tgtd`                       | it is ended                    |
 //!
 //! Invariants
 //! - A secret stands in no command line: accounts are told to `tgtd` on its own socket.
 //! - Nobody is let in before a target is as it is wanted.
+//! - An account is one target's: one that another had would lose it with that one, and let in
+//!   whoever comes.
 //! - What is there is asked of `tgtd` and of the kernel, not remembered.
 
 use crate::mounts;
@@ -25,7 +29,7 @@ use ::iscsi::{Account, Name, PRODUCT, VENDOR};
 use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -40,16 +44,24 @@ const LIMIT: &str = "10";
 const COMES: Duration = Duration::from_secs(10);
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(20);
-/// Most bytes of what it said that are told.
+/// Most bytes of what it said that are looked at, and that are kept.
 const SAID: u64 = 4096;
+const LOG_MOST: u64 = 1 << 20;
+/// So many times in a row it may not answer.
+const SILENT: u32 = 3;
+/// What folders of these begin with.
+const PREFIX: &str = "tgt-";
 /// Most bytes of a socket's path (unix(7)), and of what `tgtd` puts behind it.
 const PATH_MOST: usize = 107 - ".0.lock".len();
 
 /// Threads that carry requests of a unit out.
 const THREADS: &str = "16";
 
-/// Those of a process: each export has a thread, and several may be of one instance.
-static CHANGING: Mutex<BTreeMap<PathBuf, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+/// Held while something of an instance changes: each export has a thread, and several may be of
+/// one. How many times it has not answered.
+type Changing = Arc<Mutex<u32>>;
+
+static CHANGING: Mutex<BTreeMap<PathBuf, Changing>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|error| error.into_inner())
@@ -65,7 +77,25 @@ impl Instance {
     /// That of these portals, with its folder in this one.
     pub fn of(folder: &Path, portals: &[SocketAddr]) -> Self {
         let portals: BTreeSet<SocketAddr> = portals.iter().copied().collect();
-        Self { folder: folder.join(format!("tgt-{:016x}", number(&portals))), portals }
+        Self { folder: folder.join(format!("{PREFIX}{:016x}", number(&portals))), portals }
+    }
+
+    /// Ends every `tgtd` with its folder in this one that is of none of these instances.
+    ///
+    /// # Errors
+    /// One can't be ended.
+    pub fn sweep(folder: &Path, wanted: &[Self]) -> io::Result<()> {
+        for left in std::fs::read_dir(folder)?.flatten() {
+            let own = Self { folder: left.path(), portals: BTreeSet::new() };
+            let is_ours = left.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+            if is_ours && wanted.iter().all(|wanted| wanted.folder != own.folder) {
+                let changing = own.changing();
+                let _changing = lock(&changing);
+                own.kill()?;
+                own.clear()?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes of what is there what is wanted of a target.
@@ -73,24 +103,33 @@ impl Instance {
     /// # Errors
     /// What `tgtd` or `tgtadm` says.
     pub fn serve(&self, target: &Target) -> io::Result<()> {
-        let own = self.changing();
-        let _own = lock(&own);
+        let changing = self.changing();
+        let mut silent = lock(&changing);
         let shown = match self.shown() {
             Ok(shown) => shown,
+            // What can't be asked goes on; what does not answer may have much to do.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(error),
+            Err(error) if self.holder()?.is_some() && *silent + 1 < SILENT => {
+                *silent += 1;
+                return Err(error);
+            }
             Err(_) => {
                 self.start()?;
                 self.shown()?
             }
         };
+        *silent = 0;
+        self.shorten()?;
+        self.listen()?;
         let known = shown.iter().find(|known| known.name == target.name.as_str());
         if let Some(known) = known {
-            if known.is(target) && self.has_open(&target.path)? {
+            if known.is(target) && self.knows(target)? && self.has_open(&target.path)? {
                 return Ok(());
             }
             self.remove(known)?;
         }
         let free = (1..).find(|number| shown.iter().all(|known| known.number != *number));
-        let made = self.make(free.unwrap_or(1), target);
+        let made = self.make(free.unwrap_or(1), target, &shown);
         if made.is_err() {
             // What is not whole lets nobody in, and is made anew at the next time.
             let left = self.shown()?.into_iter().find(|own| own.name == target.name.as_str());
@@ -104,19 +143,30 @@ impl Instance {
     /// # Errors
     /// What `tgtadm` says.
     pub fn end(&self, target: &Name) -> io::Result<()> {
-        let own = self.changing();
-        let _own = lock(&own);
+        let changing = self.changing();
+        let mut silent = lock(&changing);
         if self.holder()?.is_none() {
             return self.clear();
         }
-        let shown = self.shown()?;
+        let shown = match self.shown() {
+            // It does not answer, and has had its time.
+            Err(error) if error.kind() != ErrorKind::NotFound && *silent + 1 >= SILENT => {
+                self.kill()?;
+                return self.clear();
+            }
+            Err(error) => {
+                *silent += 1;
+                return Err(error);
+            }
+            Ok(shown) => shown,
+        };
+        *silent = 0;
         for known in shown.iter().filter(|known| known.name == target.as_str()) {
             self.remove(known)?;
         }
         if shown.iter().any(|known| known.name != target.as_str()) {
             return Ok(());
         }
-        self.admin(&["--op", "delete", "--mode", "system"])?;
         self.kill()?;
         self.clear()
     }
@@ -131,7 +181,7 @@ impl Instance {
         Ok(known.map(|known| known.sessions).unwrap_or_default())
     }
 
-    fn changing(&self) -> Arc<Mutex<()>> {
+    fn changing(&self) -> Changing {
         lock(&CHANGING).entry(self.folder.clone()).or_default().clone()
     }
 
@@ -189,47 +239,67 @@ impl Instance {
         let mut tgtd = Command::new("tgtd");
         tgtd.args(["-f", "-C", "0", "--iscsi", &portals.collect::<Vec<_>>().join(",")]);
         tgtd.args(["--nr_iothreads", THREADS]).env("TGT_IPC_SOCKET", &path);
-        let log = File::create(self.log())?;
+        let log = File::options().append(true).create(true).open(self.log())?;
         tgtd.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // A signal of the terminal is not its.
         tgtd.process_group(0);
         let mut child = tgtd.spawn().map_err(|error| missing("tgtd", &error))?;
         let end = Instant::now() + COMES;
-        while self.shown().is_err() {
-            if child.try_wait()?.is_some() || Instant::now() > end {
+        while let Err(error) = self.shown() {
+            let is_over = child.try_wait()?.is_some() || Instant::now() > end;
+            if is_over || error.kind() == ErrorKind::NotFound {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(io::Error::other(format!("tgtd: {}", self.said())));
+                let said = io::Error::other(format!("tgtd: {}", self.said()));
+                self.clear()?;
+                return Err(if is_over { said } else { error });
             }
             std::thread::sleep(LOOK);
         }
-        self.check_portals().inspect_err(|_| {
+        let listens = self.listen();
+        if listens.is_err() {
             let _ = child.kill();
             let _ = child.wait();
-        })?;
+            self.clear()?;
+            return listens;
+        }
         reap(child);
         Ok(())
     }
 
-    /// A `tgtd` goes on where it can't listen.
-    fn check_portals(&self) -> io::Result<()> {
+    /// Has it listen where it does not: it goes on where it can't.
+    fn listen(&self) -> io::Result<()> {
         let shown = self.admin(&["--op", "show", "--mode", "portal"])?;
-        let listens = |portal: &&SocketAddr| {
-            let own = format!("{portal},");
-            shown.lines().any(|line| line.contains(&own))
-        };
-        match self.portals.iter().find(|portal| !listens(portal)) {
-            None => Ok(()),
-            Some(portal) => Err(io::Error::other(format!("tgtd at {portal}: {}", self.said()))),
+        for portal in &self.portals {
+            let own = format!("Portal: {portal},");
+            if !shown.lines().any(|line| line.starts_with(&own)) {
+                let param = format!("portal={portal}");
+                let words = ["--op", "new", "--mode", "portal", "--param", &param];
+                if self.admin(&words).is_err() {
+                    let what = format!("tgtd at {portal}: {}", self.said());
+                    return Err(io::Error::other(what));
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Keeps the log short.
+    fn shorten(&self) -> io::Result<()> {
+        let log = File::options().append(true).create(true).open(self.log())?;
+        if log.metadata()?.len() > LOG_MOST { log.set_len(0) } else { Ok(()) }
     }
 
     /// What `tgtd` said of what it could not do; else the last that it said.
     fn said(&self) -> String {
         let mut said = Vec::new();
-        let read = File::open(self.log()).and_then(|file| file.take(SAID).read_to_end(&mut said));
+        let read = File::open(self.log()).and_then(|mut file| {
+            let from = file.metadata()?.len().saturating_sub(SAID);
+            file.seek(SeekFrom::Start(from))?;
+            file.take(SAID).read_to_end(&mut said)
+        });
         let said = String::from_utf8_lossy(&said);
-        let wrong = said.lines().find(|line| line.contains("unable to"));
+        let wrong = said.lines().rfind(|line| line.contains("unable to"));
         let last = || said.lines().rfind(|line| !line.trim().is_empty());
         match (read, wrong.or_else(last)) {
             (Ok(_), Some(line)) => line.trim().to_owned(),
@@ -247,12 +317,12 @@ impl Instance {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(io::Error::other(match output.status.code() {
-            Some(124) => "tgtd does not answer".to_owned(),
-            Some(127) => "tgtadm is not there; install tgt".to_owned(),
-            _ if said.is_empty() => format!("tgtadm: {}", output.status),
-            _ => said,
-        }))
+        Err(match output.status.code() {
+            Some(124) => io::Error::new(ErrorKind::TimedOut, "tgtd does not answer"),
+            Some(127) => missing("tgtadm", &ErrorKind::NotFound.into()),
+            _ if said.is_empty() => io::Error::other(format!("tgtadm: {}", output.status)),
+            _ => io::Error::other(said),
+        })
     }
 
     fn shown(&self) -> io::Result<Vec<Shown>> {
@@ -279,14 +349,36 @@ impl Instance {
     fn remove(&self, known: &Shown) -> io::Result<()> {
         let number = known.number.to_string();
         self.admin(&["--op", "delete", "--mode", "target", "--force", "--tid", &number])?;
-        for user in &known.accounts {
-            // Another target may have it, too.
-            let _ = self.admin(&["--op", "delete", "--mode", "account", "--user", user]);
-        }
-        Ok(())
+        // What a process leaves of these that ends here goes before they are told anew.
+        known.accounts.iter().try_for_each(|user| self.forget(user))
     }
 
-    fn make(&self, number: u32, target: &Target) -> io::Result<()> {
+    fn forget(&self, user: &str) -> io::Result<()> {
+        self.admin(&["--op", "delete", "--mode", "account", "--user", user]).map(drop)
+    }
+
+    /// Where it is told which secrets a target's accounts have.
+    fn mark(&self, target: &Target) -> PathBuf {
+        self.folder.join(format!("{}.accounts", target.name))
+    }
+
+    /// What tells a target's secrets from others.
+    fn marks(target: &Target) -> String {
+        let mark = |own: &Account| format!("{} {}\n", own.user(), own.secret().mark(own.user()));
+        target.accounts().map(mark).collect()
+    }
+
+    /// Whether a target was made with these secrets, which nobody shows.
+    fn knows(&self, target: &Target) -> io::Result<bool> {
+        match std::fs::read_to_string(self.mark(target)) {
+            Ok(known) => Ok(known == Self::marks(target)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a target beside these.
+    fn make(&self, number: u32, target: &Target, beside: &[Shown]) -> io::Result<()> {
         let (number, unit) = (number.to_string(), UNIT.to_string());
         let path = target.path.to_str().filter(|path| !path.contains(','));
         let path = path.ok_or_else(|| io::Error::other("tgtd takes no such path of a file"))?;
@@ -304,11 +396,23 @@ impl Instance {
              thin_provisioning=1"
         );
         admin("update", "logicalunit", &["--lun", &unit, "--params", &params])?;
-        if let Some(account) = &target.account {
-            self.tell(account)?;
-            admin("bind", "account", &["--user", &account.user])?;
+        for account in target.accounts() {
+            let is_own = |known: &&Shown| known.name == target.name.as_str();
+            let mut others = beside.iter().filter(|known| !is_own(known));
+            if others.any(|known| known.accounts.iter().any(|user| user == account.user())) {
+                return Err(io::Error::other(format!(
+                    "another export at these portals has the user {}: tgtd has one secret for each",
+                    account.user()
+                )));
+            }
+            if !self.tell(account)? {
+                self.forget(account.user())?;
+                self.tell(account)?;
+            }
+            admin("bind", "account", &["--user", account.user()])?;
         }
-        for initiator in target.initiators.iter().chain([&target.asker]) {
+        std::fs::write(self.mark(target), Self::marks(target))?;
+        for initiator in target.allowed() {
             admin("bind", "target", &["-Q", initiator.as_str()])?;
         }
         Ok(())
@@ -316,16 +420,17 @@ impl Instance {
 
     /// Tells `tgtd` of an account, as `tgtadm` does (tgt's usr/tgtadm.h): a header of 120 bytes,
     /// numbers in the machine's order, then what is asked for. The answer is an error's number and
-    /// a length.
-    fn tell(&self, account: &Account) -> io::Result<()> {
+    /// a length. False if there is one of that name.
+    fn tell(&self, account: &Account) -> io::Result<bool> {
         /// The request's mode: accounts. Its operation, a new one, is 0.
         const ACCOUNTS: u32 = 7;
         /// There is one by that name.
         const EXISTS: u32 = 14;
-        if account.user.contains([',', '=']) || account.secret.expose().contains(',') {
-            return Err(io::Error::other("tgtd takes no user or secret with ','"));
+        let secret = account.secret().expose();
+        if secret.contains(',') {
+            return Err(io::Error::other("tgtd takes no secret with ','"));
         }
-        let asked = format!("user={},password={}\0", account.user, account.secret.expose());
+        let asked = format!("user={},password={secret}\0", account.user());
         let mut all = vec![0; 120];
         all[..4].copy_from_slice(&ACCOUNTS.to_le_bytes());
         all[8..13].copy_from_slice(b"iscsi");
@@ -340,11 +445,8 @@ impl Instance {
         let mut answer = [0; 8];
         socket.read_exact(&mut answer)?;
         match u32::from_le_bytes([answer[0], answer[1], answer[2], answer[3]]) {
-            0 => Ok(()),
-            EXISTS => Err(io::Error::other(format!(
-                "another export at these portals has the user {}: tgtd has one secret for each",
-                account.user
-            ))),
+            0 => Ok(true),
+            EXISTS => Ok(false),
             other => Err(io::Error::other(format!("tgtd refuses the account: error {other}"))),
         }
     }
@@ -360,7 +462,7 @@ fn number(portals: &BTreeSet<SocketAddr>) -> u64 {
 
 fn missing(what: &str, error: &io::Error) -> io::Error {
     let hint = if error.kind() == ErrorKind::NotFound { "; install tgt" } else { "" };
-    io::Error::other(format!("{what}: {error}{hint}"))
+    io::Error::new(error.kind(), format!("{what}: {error}{hint}"))
 }
 
 /// Waits for a child in a thread of its own: it ends when it likes.
@@ -436,11 +538,9 @@ impl Shown {
 
     /// Whether it is as it is wanted, but for the secret, which nobody shows.
     fn is(&self, target: &Target) -> bool {
-        let access: BTreeSet<&str> = self.access.iter().map(String::as_str).collect();
-        let wanted = target.initiators.iter().chain([&target.asker]);
-        let user = target.account.as_ref().map(|account| account.user.as_str());
-        access == wanted.map(Name::as_str).collect()
-            && self.accounts.iter().map(String::as_str).eq(user)
+        let all = |texts: &[String]| texts.iter().cloned().collect::<BTreeSet<_>>();
+        all(&self.access) == target.allowed().map(ToString::to_string).collect()
+            && all(&self.accounts) == target.accounts().map(|own| own.user().to_owned()).collect()
             && Path::new(&self.path) == target.path
             && self.serial == target.identity.serial
     }

@@ -58,16 +58,18 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("a name")
 }
 
+fn account(user: &str) -> Account {
+    Account::new(user, Secret::new("abcdefghijkl").expect("possible")).expect("possible")
+}
+
 fn target() -> Target {
     Target {
         name: name("iqn.2024-07.internal.palisade:one"),
         portals: vec!["127.0.0.1:3260".parse().expect("an address")],
         initiators: vec![name("iqn.2026-11.example:a")],
         asker: name("iqn.2026-11.example:asker"),
-        account: Some(Account {
-            user: "u1".to_owned(),
-            secret: Secret::new("abcdefghijkl").expect("possible"),
-        }),
+        account: Some(account("u1")),
+        asker_account: None,
         path: "/run/palisade-services/a-1.0".into(),
         block_bytes: 512,
         identity: Identity { serial: "0".repeat(32), naa: format!("6001405{}", "0".repeat(25)) },
@@ -96,11 +98,12 @@ fn what_is_shown_is_read() {
 fn a_target_that_is_otherwise_is_seen() {
     let shown = Shown::read(SHOWN).remove(0);
     assert!(shown.is(&target()));
-    let changes: [fn(&mut Target); 6] = [
+    let changes: [fn(&mut Target); 7] = [
         |own| own.initiators.push(name("iqn.2026-11.example:c")),
         |own| own.initiators.clear(),
         |own| own.account = None,
-        |own| own.account.as_mut().expect("one").user.push('2'),
+        |own| own.account = Some(account("u2")),
+        |own| own.asker_account = Some(account("u2")),
         |own| own.path = "/run/palisade-services/a-1.1".into(),
         |own| own.identity.serial = "1".repeat(32),
     ];

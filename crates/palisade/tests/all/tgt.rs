@@ -20,13 +20,13 @@ fn name(text: &str) -> Name {
 }
 
 fn account(user: &str, secret: &str) -> Account {
-    Account { user: user.to_owned(), secret: Secret::new(secret).expect("possible") }
+    Account::new(user, Secret::new(secret).expect("possible")).expect("possible")
 }
 
-/// A port that nobody has.
-fn free() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
-    listener.local_addr().expect("an address")
+/// A portal that nobody else has: at an address of this process' own.
+fn portal(last: u8) -> SocketAddr {
+    let [.., high, low] = std::process::id().to_be_bytes();
+    SocketAddr::from(([127, high.max(1), low, last], iscsi::PORT))
 }
 
 /// A volume's file that begins with this letter, and its target.
@@ -40,6 +40,7 @@ fn target(folder: &Path, letter: u8, portal: SocketAddr) -> Target {
         initiators: vec![name("host")],
         asker: name("asker"),
         account: None,
+        asker_account: None,
         path,
         block_bytes: 512,
         identity: Identity::of(Uuid([letter; 16])),
@@ -69,14 +70,11 @@ fn processes(folder: &Path) -> Vec<i32> {
 
 #[test]
 fn a_target_of_tgt_is_made_kept_and_ended() {
-    if !tools_are_there(&["tgtd", "tgtadm", "pgrep"]) {
+    if !can_be() {
         return;
     }
-    if !rustix::process::geteuid().is_root() {
-        return skip("tgtd is root's");
-    }
     let folder = tempfile::tempdir().expect("a folder");
-    let (own, portal) = (folder.path(), free());
+    let (own, portal) = (folder.path(), portal(1));
     let (mut one, other) = (target(own, b'A', portal), target(own, b'B', portal));
     let instance = Instance::of(own, &[portal]);
     for target in [&one, &other, &one] {
@@ -90,11 +88,17 @@ fn a_target_of_tgt_is_made_kept_and_ended() {
 
     // With a secret, which no process shows.
     let secret = "sEcret-3f9a-x";
+    one.account = Some(account("user", "its-old-secret"));
+    one.asker_account = Some(account("asker", "its-own-secret"));
+    instance.serve(&one).expect("served");
+    assert_eq!(told(&one, "asker", one.asker_account.as_ref()), Ok(b'A'));
     one.account = Some(account("user", secret));
     instance.serve(&one).expect("served");
     assert_eq!(told(&one, "host", one.account.as_ref()), Ok(b'A'));
     assert_eq!(told(&other, "host", None), Ok(b'B'));
-    for wrong in [None, Some(account("user", "sEcret-3f9a-y")), Some(account("resu", secret))] {
+    let wrong = [("user", "sEcret-3f9a-y"), ("resu", secret), ("user", "its-old-secret")];
+    let wrong = wrong.map(|(user, secret)| Some(account(user, secret)));
+    for wrong in wrong.into_iter().chain([None]) {
         let why = told(&one, "host", wrong.as_ref()).expect_err("not let in");
         assert!(why.contains("0x0201"), "{why}");
     }
@@ -105,6 +109,55 @@ fn a_target_of_tgt_is_made_kept_and_ended() {
     let why = told(&other, "host", None).expect_err("not served");
     assert!(why.contains("there is no such target"), "{why}");
     instance.serve(&other).expect("served");
+
+    // An account that a process left which ended there stands in nobody's way.
+    let socket = std::fs::read_dir(own).expect("read").flatten().map(|entry| entry.path());
+    let socket =
+        socket.map(|path| path.join("tgtd")).find(|path| path.with_extension("0").exists());
+    let mut admin = Command::new("tgtadm");
+    admin.args(["-C", "0", "--lld", "iscsi", "--op", "new", "--mode", "account"]);
+    admin.args(["--user", "left", "--password", "of-somebody"]);
+    admin.env("TGT_IPC_SOCKET", socket.expect("a socket"));
+    assert!(admin.status().expect("run").success());
+    second.account = Some(account("left", "another-secret"));
+    instance.serve(&second).expect("served");
+    assert_eq!(told(&second, "host", second.account.as_ref()), Ok(b'B'));
+    instance.serve(&other).expect("served");
+    end(&instance, own, &[&one, &other]);
+}
+
+/// Ends these; nothing is left then but the volumes.
+fn end(instance: &Instance, own: &Path, all: &[&Target]) {
+    for target in all {
+        instance.end(&target.name).expect("ended");
+    }
+    assert_eq!(processes(own), Vec::<i32>::new());
+    let left: Vec<_> = std::fs::read_dir(own).expect("read").flatten().collect();
+    assert_eq!(left.len(), all.len(), "{left:?}");
+}
+
+/// Whether there are the tools, and who runs this may use them.
+fn can_be() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        skip("tgtd is root's");
+        return false;
+    }
+    tools_are_there(&["tgtd", "tgtadm", "pgrep"])
+}
+
+#[test]
+fn a_tgtd_is_found_started_anew_and_ended() {
+    if !can_be() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (own, portal) = (folder.path(), portal(3));
+    let (mut one, other) = (target(own, b'A', portal), target(own, b'B', portal));
+    let instance = Instance::of(own, &[portal]);
+    one.account = Some(account("user", "its-own-secret"));
+    for target in [&one, &other] {
+        instance.serve(target).expect("served");
+    }
 
     // Killed, it is started anew; a process of before goes on being used by the next of ours.
     let [pid] = processes(own)[..] else { panic!("one process") };
@@ -126,27 +179,31 @@ fn a_target_of_tgt_is_made_kept_and_ended() {
     instance.end(&one.name).expect("ended");
     assert!(told(&one, "host", None).expect_err("ended").contains("no such target"));
     assert_eq!(told(&other, "host", None), Ok(b'B'));
-    instance.end(&other.name).expect("ended");
+    end(&instance, own, &[&other, &one]);
+
+    // What is wanted no more, and was not ended, is found.
+    instance.serve(&one).expect("served");
+    Instance::sweep(own, &[Instance::of(own, &[portal])]).expect("all is wanted");
+    assert_eq!(processes(own).len(), 1);
+    Instance::sweep(own, &[]).expect("ended");
     assert_eq!(processes(own), Vec::<i32>::new());
-    let left: Vec<_> = std::fs::read_dir(own).expect("read").flatten().collect();
-    assert_eq!(left.len(), 2, "{left:?}");
-    instance.end(&other.name).expect("nothing is there");
 }
 
 #[test]
 fn a_portal_that_is_taken_is_told() {
-    if !tools_are_there(&["tgtd", "tgtadm", "pgrep"]) {
+    if !can_be() {
         return;
     }
-    if !rustix::process::geteuid().is_root() {
-        return skip("tgtd is root's");
-    }
     let folder = tempfile::tempdir().expect("a folder");
-    let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
-    let portal = taken.local_addr().expect("an address");
+    let portal = portal(2);
+    let taken = TcpListener::bind(portal).expect("bound");
     let one = target(folder.path(), b'A', portal);
     let instance = Instance::of(folder.path(), &[portal]);
     let why = instance.serve(&one).expect_err("taken").to_string();
     assert!(why.contains("tgtd") && why.contains("in use"), "{why}");
     assert_eq!(processes(folder.path()), Vec::<i32>::new());
+    drop(taken);
+    instance.serve(&one).expect("served");
+    assert_eq!(told(&one, "host", None), Ok(b'A'));
+    instance.end(&one.name).expect("ended");
 }
