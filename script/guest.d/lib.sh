@@ -225,3 +225,15 @@ verified() {
         --verify=crc32c --verify_fatal=1 --verify_dump=0 --group_reporting --output-format=terse \
         --allow_file_create=0 --fallocate=none "$@" || fail "fio $*: status $?"
 }
+
+# verified_by_cache: the same through the page cache, of which nothing is left in between.
+verified_by_cache() {
+    cached --do_verify=0 --end_fsync=1
+    echo 3 >/proc/sys/vm/drop_caches
+    cached --verify_only=1
+}
+cached() {
+    fio --name=check --filename="$DEV" --ioengine=libaio --thread=1 --rw=randwrite \
+        --bsrange=4k-1m --size=48m --iodepth=16 --verify=crc32c --verify_dump=0 \
+        --allow_file_create=0 --fallocate=none --output-format=terse "$@" || fail "fio $*"
+}

@@ -146,14 +146,7 @@ check_made() {
 check_verified() {
     serve
     verified --rw=randrw --bsrange=4k-1m --size=48m --iodepth=16
-    # Through the page cache, of which nothing is left in between.
-    fio --name=check --filename=$DEV --ioengine=libaio --thread=1 --rw=randwrite --bsrange=4k-1m \
-        --size=48m --iodepth=16 --verify=crc32c --do_verify=0 --end_fsync=1 --verify_dump=0 \
-        --allow_file_create=0 --fallocate=none --output-format=terse || fail "fio"
-    echo 3 >/proc/sys/vm/drop_caches
-    fio --name=check --filename=$DEV --ioengine=libaio --thread=1 --rw=randwrite --bsrange=4k-1m \
-        --size=48m --iodepth=16 --verify=crc32c --verify_only=1 --verify_dump=0 \
-        --allow_file_create=0 --fallocate=none --output-format=terse || fail "fio --verify_only"
+    verified_by_cache
     unserve
 }
 

@@ -6,7 +6,7 @@ use redfish::messages as say;
 use redfish::view::Error;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -190,20 +190,34 @@ pub async fn listen_machine(path: &str) -> Result<Bound, Error> {
     let address = ExportAddress::VhostUser(path.to_owned());
     let failed = |error| busy(&text(&address), &error);
     let listener = unix_listener(Path::new(path)).await.map_err(failed)?;
-    open_to_group(path).map_err(failed)?;
+    let own = socket_at(Path::new(path)).map_err(failed)?;
+    set_mode(&own, 0o660).map_err(failed)?;
     Ok(Bound::Unix(listener))
 }
 
-/// Opens a socket to its group; wherever something leads that was put in its place, that is left.
-fn open_to_group(path: &str) -> std::io::Result<()> {
+/// The socket that has a path, not where it leads.
+///
+/// # Errors
+/// `AlreadyExists` if something else has it.
+pub fn socket_at(path: &Path) -> std::io::Result<File> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let own = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !own.metadata()?.file_type().is_socket() {
-        return Err(std::io::Error::new(ErrorKind::AlreadyExists, "something else is there"));
-    }
+    let own = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if own.metadata()?.file_type().is_socket() { Ok(own) } else { Err(something_else()) }
+}
+
+/// What has a socket's path now is another thing.
+pub fn something_else() -> std::io::Error {
+    std::io::Error::new(ErrorKind::AlreadyExists, "something else is there")
+}
+
+/// Says who may use what [`socket_at`] gave, whatever has its path by now.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_mode(socket: &File, mode: u32) -> std::io::Result<()> {
     // What the descriptor is open for is what has this path.
-    let path = format!("/proc/self/fd/{}", own.as_raw_fd());
-    std::fs::set_permissions(path, Permissions::from_mode(0o660))
+    let path = format!("/proc/self/fd/{}", socket.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 fn busy(address: &str, error: &std::io::Error) -> Error {

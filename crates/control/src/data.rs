@@ -34,6 +34,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
 use units::{CoreId, Nanos};
@@ -214,54 +215,44 @@ impl Data {
         self.handle.run_on(MANAGER, Box::new(move |_| work()));
     }
 
-    /// Serves a connection on the next core in turn; one over a socket of this machine came no way.
-    pub fn serve(&self, fd: OwnedFd, way: Option<Way>, table: Arc<Table>) {
-        let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());
+    /// Has a core do something by what serves a front end there, if that does still.
+    fn on<T: 'static>(
+        &self,
+        core: CoreId,
+        front: &'static LocalKey<RefCell<Option<Rc<T>>>>,
+        act: impl FnOnce(&Rc<T>, &CoreEnv) + Send + 'static,
+    ) {
         self.handle.run_on(
             core,
             Box::new(move |env| {
-                if let Some(connections) = connections() {
-                    connections.serve(env, (fd, way), table);
+                // Not while it is borrowed: what is done may ask for it again.
+                if let Some(own) = front.with_borrow(Clone::clone) {
+                    act(&own, env);
                 }
             }),
         );
+    }
+
+    /// Serves a connection on the next core in turn; one over a socket of this machine came no way.
+    pub fn serve(&self, fd: OwnedFd, way: Option<Way>, table: Arc<Table>) {
+        let serve = move |own: &Rc<Connections>, env: &_| own.serve(env, (fd, way), table);
+        self.on(self.next_core(), &CONNECTIONS, serve);
     }
 
     /// Serves an NVMe/TCP connection on the next core in turn.
     pub fn serve_nvme(&self, fd: OwnedFd, port: PortId, way: Way) {
-        let core = CoreId(self.next.fetch_add(1, Ordering::Relaxed) % self.cores());
-        self.handle.run_on(
-            core,
-            Box::new(move |env| {
-                if let Some(server) = SERVER.with_borrow(Clone::clone) {
-                    server.serve(env, fd, port, way);
-                }
-            }),
-        );
+        let serve = move |own: &Rc<Server>, env: &_| own.serve(env, fd, port, way);
+        self.on(self.next_core(), &SERVER, serve);
     }
 
     /// Serves a file of this machine on a core.
     pub fn serve_file(&self, core: CoreId, fd: OwnedFd, file: File) {
-        self.handle.run_on(
-            core,
-            Box::new(move |env| {
-                if let Some(files) = FILES.with_borrow(Clone::clone) {
-                    files.serve(env, fd, file);
-                }
-            }),
-        );
+        self.on(core, &FILES, move |own: &Rc<Files>, env| own.serve(env, fd, file));
     }
 
     /// Serves a queue of a device of this machine on a core.
     pub fn serve_device(&self, core: CoreId, queue: Queue, known: Arc<Known>) {
-        self.handle.run_on(
-            core,
-            Box::new(move |env| {
-                if let Some(devices) = DEVICES.with_borrow(Clone::clone) {
-                    devices.serve(env, queue, known);
-                }
-            }),
-        );
+        self.on(core, &DEVICES, move |own: &Rc<Devices>, env| own.serve(env, queue, known));
     }
 
     /// The next core in turn.
@@ -271,39 +262,18 @@ impl Data {
 
     /// Serves a ring of a machine on a core.
     pub fn serve_ring(&self, core: CoreId, work: RingWork) {
-        self.handle.run_on(
-            core,
-            Box::new(move |env| {
-                if let Some(rings) = RINGS.with_borrow(Clone::clone) {
-                    rings.serve(env, work);
-                }
-            }),
-        );
+        self.on(core, &RINGS, move |own: &Rc<Rings>, env| own.serve(env, work));
     }
 
     /// Has a core take nothing more from a ring.
     pub fn stop_ring(&self, core: CoreId, number: u64) {
-        self.handle.run_on(
-            core,
-            Box::new(move |_| {
-                if let Some(rings) = RINGS.with_borrow(Clone::clone) {
-                    rings.stop(number);
-                }
-            }),
-        );
+        self.on(core, &RINGS, move |own: &Rc<Rings>, _| own.stop(number));
     }
 
     /// Has cores give rings up: none is written any more once this is over.
     pub async fn sever_rings(&self, all: Vec<(CoreId, u64)>) {
         for (core, number) in all {
-            self.handle.run_on(
-                core,
-                Box::new(move |_| {
-                    if let Some(rings) = RINGS.with_borrow(Clone::clone) {
-                        rings.sever(number);
-                    }
-                }),
-            );
+            self.on(core, &RINGS, move |own: &Rc<Rings>, _| own.sever(number));
         }
         // A core that has stopped writes nothing.
         let _ = self.turn().await;

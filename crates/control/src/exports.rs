@@ -519,15 +519,12 @@ impl Exports {
     }
 
     async fn close(&mut self, export: &str) {
-        let (keys, machine) = {
+        let keys = {
             let mut how = self.standing.how();
             how.problems.remove(export);
-            (how.served.remove(export), how.machines.remove(export))
+            how.machines.remove(export);
+            how.served.remove(export)
         };
-        if let Some(machine) = machine {
-            // Who wants that waited for has waited before ([`Standing::end_machines`]).
-            tokio::spawn(async move { machine.end().await });
-        }
         let Some(keys) = keys else { return };
         for key in keys {
             let protocol = self.listening.get(&key).map(|listening| &listening.protocol);
@@ -569,6 +566,7 @@ impl Exports {
                     // Someone may have removed it before.
                     let _ = std::fs::remove_file(path);
                 }
+                // Who wants that waited for has waited before ([`Standing::end_machines`]).
                 tokio::spawn(async move { socket.end().await });
             }
         }

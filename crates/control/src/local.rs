@@ -8,15 +8,14 @@
 //!   replace the daemon.
 //! - Who is named more than once has the role that may do most.
 
+use crate::address::{set_mode, socket_at, something_else};
 use crate::config::Access;
 use crate::peer::Peer;
 use redfish::access::Role;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags};
+use rustix::fs::{AtFlags, Gid};
 use std::collections::BTreeMap;
-use std::fs::Permissions;
-use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The group whose members are Administrators unless the configuration says otherwise.
@@ -153,21 +152,16 @@ impl Socket {
     /// # Errors
     /// It is not there any more.
     pub fn open(&self, to_all: bool) -> io::Result<()> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let own = std::fs::File::from(rustix::fs::open(&self.path, flags, Mode::empty())?);
+        let own = socket_at(&self.path)?;
         let found = own.metadata()?;
-        let is_own = (found.dev(), found.ino()) == (self.device, self.inode);
-        if !is_own || !found.file_type().is_socket() {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "something else is there"));
+        if (found.dev(), found.ino()) != (self.device, self.inode) {
+            return Err(something_else());
         }
         let text = std::fs::read_to_string("/etc/group").unwrap_or_default();
         let group = numbers(&text).get(GROUP).copied().map(Gid::from_raw);
         // A daemon that may not give it away keeps it in its own group.
         let _ = rustix::fs::chownat(&own, "", None, group, AtFlags::EMPTY_PATH);
-        let mode = if to_all { 0o666 } else { 0o660 };
-        // What the descriptor is open for is what has this path, wherever the other leads.
-        let path = format!("/proc/self/fd/{}", own.as_raw_fd());
-        std::fs::set_permissions(path, Permissions::from_mode(mode))
+        set_mode(&own, if to_all { 0o666 } else { 0o660 })
     }
 }
 
@@ -188,6 +182,8 @@ fn numbers(text: &str) -> BTreeMap<&str, u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nana:x:1000:1000::/:/bin/sh\nbroken\n\
         ben:x:1001:1001::/:/bin/sh\n";

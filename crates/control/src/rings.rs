@@ -46,7 +46,8 @@ pub enum Unserved {
     Wrong(&'static str),
 }
 
-/// What ends a ring. One task at a time waits for it.
+/// What ends a ring. One task at a time waits for it, again and again: an `Event` would keep a
+/// waker of each time.
 #[derive(Default)]
 struct Stop {
     is_said: Cell<bool>,
@@ -76,7 +77,8 @@ impl Stop {
 }
 
 /// Whether a ring is over, for its fence.
-struct Over(Arc<AtomicBool>);
+#[derive(Default)]
+struct Over(AtomicBool);
 
 impl Link for Over {
     fn is_over(&self) -> bool {
@@ -89,12 +91,12 @@ struct Bells {
     kick: runtime::Bell,
     call: Caller,
     stop: Rc<Stop>,
-    over: Arc<AtomicBool>,
+    over: Arc<Over>,
 }
 
 impl Bells {
     fn over(&self) -> Gone {
-        self.over.store(true, Ordering::Relaxed);
+        self.over.0.store(true, Ordering::Relaxed);
         Gone
     }
 }
@@ -120,7 +122,7 @@ impl Bell for Bells {
     }
 
     fn link(&self) -> Arc<dyn Link> {
-        Arc::new(Over(self.over.clone()))
+        self.over.clone()
     }
 }
 

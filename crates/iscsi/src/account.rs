@@ -1,5 +1,6 @@
 //! CHAP (RFC 7143, section 12.1.3; RFC 1994): who an initiator is, by a secret that both know.
 
+use crate::keys;
 use core::fmt;
 use md5::{Digest, Md5};
 use thiserror::Error;
@@ -51,7 +52,7 @@ impl Secret {
         all.update(salt.as_bytes());
         all.update([0]);
         all.update(self.0.as_bytes());
-        all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        keys::digits(&all.finalize())
     }
 }
 

@@ -4,6 +4,7 @@
 //! ended, and a process that has such a thread can't end either. The one that has to bring it back
 //! must not wait for it.
 
+use crate::not_started;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Read};
@@ -63,10 +64,7 @@ fn begin(path: &Path) -> io::Result<Child> {
     let mut dd = Command::new("dd");
     dd.arg(input).args([&*block, "count=1", "iflag=direct", "status=none"]).env("LC_ALL", "C");
     dd.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    dd.spawn().map_err(|error| {
-        let hint = if error.kind() == ErrorKind::NotFound { "; install coreutils" } else { "" };
-        io::Error::other(format!("dd: {error}{hint}"))
-    })
+    dd.spawn().map_err(|error| not_started("dd", "coreutils", &error))
 }
 
 /// How many bytes it has read, once it has ended; none if that has not come until then.

@@ -48,7 +48,9 @@ pub use links::{LINKS, link};
 pub use release::{Kept, release};
 pub use run::run;
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How often exports are asked how they are.
@@ -72,6 +74,25 @@ pub fn folder(socket: &Path, usual: &Path) -> PathBuf {
     let from = text.len().saturating_sub(NAME_BYTES);
     let from = (from..).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     format!("{FOLDER}{}", &text[from..]).into()
+}
+
+/// What a mutex guards, also where a thread that held it has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|error| error.into_inner())
+}
+
+/// A number for bytes, the same in each process (FNV-1a of 64 bits, draft-eastlake-fnv, section 2).
+fn hash_of<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Why a program could not be started, and which package has it.
+fn not_started(program: &str, package: &str, error: &io::Error) -> io::Error {
+    let is_missing = error.kind() == ErrorKind::NotFound;
+    let hint = if is_missing { format!("; install {package}") } else { String::new() };
+    io::Error::new(error.kind(), format!("{program}: {error}{hint}"))
 }
 
 /// Whether a device is one of ublk.

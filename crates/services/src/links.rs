@@ -1,20 +1,16 @@
 //! Links to devices: a volume's stays the same, whatever number its device has.
 
-use crate::loops;
 use crate::ublk::{self, Driver};
+use crate::{lock, loops};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Where they are.
 pub const LINKS: &str = "/dev/palisade";
 
 /// Held while links and their folders are changed: each export has a thread.
 static LINKING: Mutex<()> = Mutex::new(());
-
-fn linking() -> MutexGuard<'static, ()> {
-    LINKING.lock().unwrap_or_else(|error| error.into_inner())
-}
 
 /// The link to a volume's device; none where it would lead out of [`LINKS`].
 pub fn link(array: &str, volume: &str) -> Option<PathBuf> {
@@ -44,7 +40,7 @@ fn is_ours(device: &Path, (folder, id): (&Path, &str)) -> io::Result<bool> {
 /// # Errors
 /// It stays, or can't be made.
 pub fn set_link(link: &Path, device: &str, of: (&Path, &str)) -> io::Result<()> {
-    let _own = linking();
+    let _own = lock(&LINKING);
     match std::fs::read_link(link) {
         Ok(known) if known == Path::new(device) => return Ok(()),
         Ok(known) if !is_ours(&known, of)? => {
@@ -65,7 +61,7 @@ pub fn set_link(link: &Path, device: &str, of: (&Path, &str)) -> io::Result<()> 
 
 /// Removes a link that leads to a device, and folders that are empty without it.
 pub fn remove_link(link: &Path, device: &str) {
-    let _own = linking();
+    let _own = lock(&LINKING);
     if std::fs::read_link(link).is_ok_and(|known| known == Path::new(device)) {
         let _ = std::fs::remove_file(link);
         // One that is not empty stays.

@@ -4,7 +4,8 @@
 //! a flush that no drive needs costs next to nothing, and one that is left out costs data.
 
 use crate::blocks::SYSFS;
-use std::io::{self, ErrorKind};
+use crate::not_started;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -15,11 +16,7 @@ const LOOKS: (u32, Duration) = (100, Duration::from_millis(20));
 fn losetup(arguments: &[&str], file: &Path) -> io::Result<String> {
     let mut command = Command::new("losetup");
     let output = command.args(arguments).arg(file).env("LC_ALL", "C").output();
-    let output = output.map_err(|error| {
-        let missing = error.kind() == ErrorKind::NotFound;
-        let hint = if missing { "; install util-linux" } else { "" };
-        io::Error::other(format!("losetup: {error}{hint}"))
-    })?;
+    let output = output.map_err(|error| not_started("losetup", "util-linux", &error))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(said.trim().to_owned()));

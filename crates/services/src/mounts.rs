@@ -4,6 +4,7 @@
 //! whose it is: `palisade:ID@FOLDER`, the export's id and the folder of the process that made it.
 //! Others can mount what says so, too: but of those that only root can mount, `user_id` is 0.
 
+use crate::lock;
 use crate::wire::FileLook;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -209,7 +210,7 @@ pub struct Fresh {
 /// # Errors
 /// There is something else, or what the kernel says: nothing is mounted, and nothing made.
 pub fn make(path: &Path, of: (&str, &Path), count: u16) -> io::Result<Fresh> {
-    let _own = MOUNTING.lock().unwrap_or_else(|error| error.into_inner());
+    let _own = lock(&MOUNTING);
     let target = target(path)?;
     let outcome = target.look().and_then(|look| {
         let descriptors = target.mount(of, count)?;

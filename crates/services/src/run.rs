@@ -10,7 +10,7 @@
 
 use crate::keeper::{self, Host};
 use crate::wire::{FileLook, Frame, Order, Receiver, Standing, State, Wanted, Word};
-use crate::{CHECK, health};
+use crate::{CHECK, health, lock};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -115,7 +115,7 @@ fn take(folder: &Path) -> io::Result<File> {
 
 impl Shared {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(|error| error.into_inner())
+        lock(&self.inner)
     }
 
     /// Does what the daemon says on a connection, until that ends.
@@ -186,7 +186,7 @@ impl Shared {
     fn tell(&self, word: &Word, with: &[OwnedFd]) -> io::Result<()> {
         let stream = self.inner().connection.1.clone().ok_or(ErrorKind::NotConnected)?;
         let mut frame = Frame::new(word)?;
-        let _own = self.sending.lock().unwrap_or_else(|error| error.into_inner());
+        let _own = lock(&self.sending);
         loop {
             match frame.send(stream.as_fd(), with) {
                 Ok(true) => return Ok(()),

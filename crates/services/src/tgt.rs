@@ -23,8 +23,8 @@
 //!   whoever comes.
 //! - What is there is asked of `tgtd` and of the kernel, not remembered.
 
-use crate::mounts;
 use crate::targets::{Target, UNIT};
+use crate::{hash_of, lock, mounts, not_started};
 use ::iscsi::{Account, Name, PRODUCT, VENDOR};
 use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long `tgtadm` may take.
@@ -62,10 +62,6 @@ const THREADS: &str = "16";
 type Changing = Arc<Mutex<u32>>;
 
 static CHANGING: Mutex<BTreeMap<PathBuf, Changing>> = Mutex::new(BTreeMap::new());
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|error| error.into_inner())
-}
 
 /// The `tgtd` of a set of portals.
 pub struct Instance {
@@ -243,7 +239,7 @@ impl Instance {
         tgtd.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // A signal of the terminal is not its.
         tgtd.process_group(0);
-        let mut child = tgtd.spawn().map_err(|error| missing("tgtd", &error))?;
+        let mut child = tgtd.spawn().map_err(|error| not_started("tgtd", "tgt", &error))?;
         let end = Instant::now() + COMES;
         while let Err(error) = self.shown() {
             let is_over = child.try_wait()?.is_some() || Instant::now() > end;
@@ -312,14 +308,15 @@ impl Instance {
         let mut tgtadm = Command::new("timeout");
         tgtadm.args([LIMIT, "tgtadm", "-C", "0", "--lld", "iscsi"]).args(words);
         tgtadm.env("TGT_IPC_SOCKET", self.socket()).env("LC_ALL", "C").stdin(Stdio::null());
-        let output = tgtadm.output().map_err(|error| missing("timeout", &error))?;
+        let output =
+            tgtadm.output().map_err(|error| not_started("timeout", "coreutils", &error))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         Err(match output.status.code() {
             Some(124) => io::Error::new(ErrorKind::TimedOut, "tgtd does not answer"),
-            Some(127) => missing("tgtadm", &ErrorKind::NotFound.into()),
+            Some(127) => not_started("tgtadm", "tgt", &ErrorKind::NotFound.into()),
             _ if said.is_empty() => io::Error::other(format!("tgtadm: {}", output.status)),
             _ => io::Error::other(said),
         })
@@ -452,17 +449,10 @@ impl Instance {
     }
 }
 
-/// A number that is these portals' alone, most likely (FNV-1a, 64 bits).
+/// A number that is these portals' alone, most likely.
 fn number(portals: &BTreeSet<SocketAddr>) -> u64 {
     let text: Vec<String> = portals.iter().map(ToString::to_string).collect();
-    text.join(",").bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-fn missing(what: &str, error: &io::Error) -> io::Error {
-    let hint = if error.kind() == ErrorKind::NotFound { "; install tgt" } else { "" };
-    io::Error::new(error.kind(), format!("{what}: {error}{hint}"))
+    hash_of(text.join(",").as_bytes().iter())
 }
 
 /// Waits for a child in a thread of its own: it ends when it likes.

@@ -3,7 +3,7 @@
 //! Each of ours says by what its server keeps there whose it is: the export's id and the folder of
 //! the process that made it, as a number.
 
-use crate::blocks;
+use crate::{blocks, hash_of};
 use runtime::Errand;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -32,13 +32,11 @@ const FLUSHED: Duration = Duration::from_secs(20);
 /// What the number of a device of ours begins with.
 const OURS: u64 = 0x7064 << 48;
 
-/// The number of an export's device, of those that the process with this folder makes (FNV-1a of
-/// both names, RFC draft-eastlake-fnv, section 2; 48 bits of it).
+/// The number of an export's device, of those that the process with this folder makes: 48 bits of
+/// that of both names.
 pub fn own(folder: &Path, id: &str) -> u64 {
     let names = folder.as_os_str().as_encoded_bytes().iter().chain(&[0]).chain(id.as_bytes());
-    let hash = names.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = hash_of(names);
     OURS | (hash ^ hash >> 48) & ((1 << 48) - 1)
 }
 

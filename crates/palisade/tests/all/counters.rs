@@ -3,15 +3,11 @@
 use crate::cli::nvme::{HOST, host_of};
 use crate::cli::place::{Place, eventually};
 use crate::common::nbd::{Client, Kind};
-use crate::redfish::{Answer, request, rest};
+use crate::redfish::{Answer, get_at};
 use serde_json::{Value, json};
-use std::io::Write;
-use std::os::unix::net::UnixStream;
 
 fn get(place: &Place, uri: &str) -> Answer {
-    let mut stream = UnixStream::connect(place.socket()).expect("the daemon listens");
-    stream.write_all(request("GET", uri, "").as_bytes()).expect("sent");
-    Answer::read(&rest(&mut stream)).expect("an answer")
+    get_at(&place.socket(), uri)
 }
 
 /// What is counted of each kind: done, bytes and failed requests.

@@ -29,18 +29,16 @@ use crate::common::blocks::{BLOCK, Blocks, LATER, Stripes, read_but};
 use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place, Served, Starting};
 use crate::common::{
-    MIB, count_of, end, program, skip, start, succeeded, tools_are_there, until, wait,
+    MIB, Running, count_of, end, program, skip, start, succeeded, tools_are_there, until, wait,
 };
-use crate::redfish::{Answer, request, rest};
+use crate::redfish::get_at;
 use core::ops::Range;
 use rustix::process::Signal;
 use serde_json::json;
 use std::collections::{BTreeSet, VecDeque};
-use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -253,7 +251,7 @@ impl Round<'_> {
     fn kill(&mut self, daemon: Daemon, when: When) {
         let log = format!("--write_iolog={}", self.place.file(FIO_LOG).display());
         let written = if when == When::Soon { 0 } else { daemon.written("a") };
-        let mut fio = Fio(start(fio(&self.served[1], &LOAD).arg(log)));
+        let mut fio = Running(start(fio(&self.served[1], &LOAD).arg(log)));
         let soon = when == When::Soon;
         if when != When::Soon {
             // Nothing else writes.
@@ -481,9 +479,7 @@ struct Struck {
 
 /// What the array is busy with; nothing if it is not.
 fn task(daemon: &Daemon) -> String {
-    let mut stream = UnixStream::connect(daemon.socket()).expect("the daemon listens");
-    stream.write_all(request("GET", JOBS, "").as_bytes()).expect("sent");
-    let jobs = Answer::read(&rest(&mut stream)).expect("an answer").json();
+    let jobs = get_at(daemon.socket(), JOBS).json();
     let jobs = jobs["Members"].as_array().expect("a list");
     let running = jobs.iter().find(|job| job["JobState"] == "Running");
     // `Resync of a`.
@@ -521,16 +517,6 @@ fn strike(daemon: Daemon, first: Option<First>, later: Duration) -> JoinHandle<S
         }
         Struck { state, task, answered }
     })
-}
-
-/// A running fio; killed when dropped.
-struct Fio(Child);
-
-impl Drop for Fio {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// So many of the kills are `share` of `of`; of a long run as many more.

@@ -6,7 +6,7 @@
 //! As the tests of [`crate::guest`] that one has a name that ends with `is_a_host`.
 
 use crate::common::place::{Daemon, Place};
-use crate::common::{count_of, program, start, tools_are_there, until};
+use crate::common::{Running, count_of, program, start, tools_are_there, until};
 use crate::guest::guest;
 use serde_json::Value;
 use std::fs::{File, Permissions};
@@ -14,7 +14,6 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Child;
 use std::time::Duration;
 
 const STAGE: Duration = Duration::from_secs(60);
@@ -101,29 +100,18 @@ struct Server {
     daemon: Option<Daemon>,
 }
 
-/// Another program that serves disks to virtual machines: QEMU's own.
-struct Peer(Child);
-
-impl Peer {
-    /// It serves zeros of its own at a socket.
-    fn start(place: &Place, socket: &str) -> Self {
-        let own = place.file("peer.raw");
-        File::create(&own).and_then(|file| file.set_len(MIB << 20)).expect("made");
-        let mut command = program("qemu-storage-daemon");
-        command.arg("--blockdev").arg(format!("file,node-name=disk,filename={}", own.display()));
-        command.arg("--export").arg(format!(
-            "vhost-user-blk,id=disk,node-name=disk,addr.type=unix,addr.path={socket},writable=on,\
-             num-queues={CPUS}"
-        ));
-        Self(start(&mut command))
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Another program that serves disks to virtual machines, QEMU's own: it serves zeros of its own at
+/// a socket.
+fn peer(place: &Place, socket: &str) -> Running {
+    let own = place.file("peer.raw");
+    File::create(&own).and_then(|file| file.set_len(MIB << 20)).expect("made");
+    let mut command = program("qemu-storage-daemon");
+    command.arg("--blockdev").arg(format!("file,node-name=disk,filename={}", own.display()));
+    command.arg("--export").arg(format!(
+        "vhost-user-blk,id=disk,node-name=disk,addr.type=unix,addr.path={socket},writable=on,\
+         num-queues={CPUS}"
+    ));
+    Running(start(&mut command))
 }
 
 impl Server {
@@ -187,7 +175,7 @@ fn linux_6_12_of_a_machine_with_a_volume_is_a_host() {
         return;
     }
     let other = place.file("peer.sock").to_str().expect("text").to_owned();
-    let _peer = Peer::start(&place, &other);
+    let _peer = peer(&place, &other);
     until("it is served", STAGE, || Path::new(&other).exists().then_some(()));
     let kills = count_of("PALISADE_MACHINE_KILLS", 3).to_string();
     let mib = MIB.to_string();

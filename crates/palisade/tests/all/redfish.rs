@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::thread;
 
 pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
@@ -56,7 +57,11 @@ impl Answer {
 }
 
 pub fn connect(place: &Place) -> UnixStream {
-    let stream = UnixStream::connect(place.file("socket")).expect("the daemon listens");
+    connect_at(&place.file("socket"))
+}
+
+fn connect_at(socket: &Path) -> UnixStream {
+    let stream = UnixStream::connect(socket).expect("the daemon listens");
     stream.set_read_timeout(Some(LIMIT)).expect("set");
     stream.set_write_timeout(Some(LIMIT)).expect("set");
     stream
@@ -78,7 +83,12 @@ pub fn rest(stream: &mut impl Read) -> Vec<u8> {
 
 /// What these bytes are answered.
 pub fn send(place: &Place, bytes: &[u8]) -> Option<Answer> {
-    let mut stream = connect(place);
+    send_at(&place.file("socket"), bytes)
+}
+
+/// The same of the daemon with this socket.
+fn send_at(socket: &Path, bytes: &[u8]) -> Option<Answer> {
+    let mut stream = connect_at(socket);
     // It may have closed already.
     let _ = stream.write_all(bytes);
     Answer::read(&rest(&mut stream))
@@ -96,6 +106,11 @@ pub fn request(method: &str, uri: &str, body: &str) -> String {
 pub fn ask(place: &Place, method: &str, uri: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     send(place, request(method, uri, &body).as_bytes()).expect("an answer")
+}
+
+/// What the daemon with this socket answers to a request for a resource.
+pub fn get_at(socket: &Path, uri: &str) -> Answer {
+    send_at(socket, request("GET", uri, "").as_bytes()).expect("an answer")
 }
 
 pub fn get(place: &Place, uri: &str) -> Value {

@@ -31,6 +31,16 @@ pub const POLL: Duration = Duration::from_millis(10);
 /// One MiB in bytes.
 pub const MIB: u64 = 1 << 20;
 
+/// A running program; killed when dropped.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Whether missing tools are a failure: under `script/test` and in continuous integration.
 pub fn required() -> bool {
     let says = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
