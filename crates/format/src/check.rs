@@ -4,10 +4,12 @@ use crate::FormatError;
 use crate::encode;
 use crate::limits::{
     ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_BYTES_MAX, EXPORTS_MAX, EXTENTS_MAX, HOSTS_MAX,
-    JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
-    REGIONS_MAX, SERIAL_MAX, VOLUMES_MAX,
+    IQN_MAX, JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
+    REGIONS_MAX, SERIAL_MAX, USER_MAX, VOLUMES_MAX,
 };
-use crate::record::{ArrayRecord, ExportAddress, Extent, NvmeExport, SlotState};
+use crate::record::{
+    ArrayRecord, ExportAddress, Extent, IscsiExport, Listener, NvmeExport, SlotState,
+};
 use crate::region::{Geometry, SHIFT_MAX};
 use layout::{CodeKind, Layout};
 use std::collections::BTreeSet;
@@ -145,6 +147,7 @@ fn extent_end(layout: &Layout, extent: Extent) -> Result<u64, FormatError> {
 fn exports(record: &ArrayRecord) -> Rule {
     rule(record.exports.len() <= EXPORTS_MAX, "there are too many exports")?;
     let (mut ids, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
+    let mut targets = BTreeSet::new();
     for export in &record.exports {
         rule(ids.insert(export.id), "two exports have one id")?;
         let known = record.volumes.iter().any(|volume| volume.uuid == export.volume);
@@ -163,6 +166,10 @@ fn exports(record: &ArrayRecord) -> Rule {
                 let is_new = namespaces.insert((&nvme.subsystem, nvme.nsid));
                 rule(is_new, "two exports are one namespace")?;
             }
+            ExportAddress::Iscsi(iscsi) => {
+                iscsi_export(iscsi)?;
+                rule(targets.insert(export.volume), "two exports are one target")?;
+            }
         }
     }
     let all: usize = record.exports.iter().map(encode::export_bytes).sum();
@@ -177,16 +184,30 @@ fn nvme_export(export: &NvmeExport) -> Rule {
     let name_fits = |name: &String| (1..=NQN_MAX).contains(&name.len()) && text_fits(name);
     rule(name_fits(&export.subsystem), "the name of a subsystem is not possible")?;
     rule((1..=NAMESPACES_MAX).contains(&export.nsid), "a namespace number is not possible")?;
-    let listeners = &export.listeners;
-    rule((1..=LISTENERS_MAX).contains(&listeners.len()), "an export has no or too many listeners")?;
-    let fits = listeners.iter().all(|listener| {
-        address_fits(&listener.address)
-            && listener.advertise.as_ref().is_none_or(|a| address_fits(a))
-    });
-    rule(fits, "the address of an export is not possible")?;
+    listeners(&export.listeners)?;
     if let Some(hosts) = &export.hosts {
         rule((1..=HOSTS_MAX).contains(&hosts.len()), "an export names no or too many hosts")?;
         rule(hosts.iter().all(name_fits), "the name of a host is not possible")?;
     }
     rule(encode::nvme_bytes(export) <= NVME_EXPORT_MAX, "an export says too much")
+}
+
+fn listeners(listeners: &[Listener]) -> Rule {
+    rule((1..=LISTENERS_MAX).contains(&listeners.len()), "an export has no or too many listeners")?;
+    let fits = listeners.iter().all(|listener| {
+        address_fits(&listener.address)
+            && listener.advertise.as_ref().is_none_or(|a| address_fits(a))
+    });
+    rule(fits, "the address of an export is not possible")
+}
+
+fn iscsi_export(export: &IscsiExport) -> Rule {
+    listeners(&export.portals)?;
+    let user_fits = |user: &String| (1..=USER_MAX).contains(&user.len()) && text_fits(user);
+    rule(export.user.as_ref().is_none_or(user_fits), "the user of an export is not possible")?;
+    let initiators = &export.initiators;
+    rule((1..=HOSTS_MAX).contains(&initiators.len()), "an export names no or too many hosts")?;
+    let name_fits = |name: &String| (1..=IQN_MAX).contains(&name.len()) && text_fits(name);
+    rule(initiators.iter().all(name_fits), "the name of a host is not possible")?;
+    rule(encode::iscsi_bytes(export) <= NVME_EXPORT_MAX, "an export says too much")
 }

@@ -13,7 +13,8 @@ use crate::limits::{
 use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
     Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
-    LastScrub, Listener, NvmeExport, Owner, Paused, SlotRecord, SlotState, VolumeRecord,
+    IscsiExport, IscsiServer, LastScrub, Listener, NvmeExport, Owner, Paused, SlotRecord,
+    SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
 use units::{MIB, Slot};
@@ -305,11 +306,23 @@ fn nvme(bytes: &[u8]) -> Result<NvmeExport, FormatError> {
     let mut from = Reader(bytes);
     let from = &mut from;
     let (nsid, listeners, hosts) = (from.u32()?, from.u16()?, from.u16()?);
-    let text = |from: &mut Reader<'_>| {
-        let len = from.u16()?;
-        from.text(len.into(), ADDRESS_MAX)
-    };
     let subsystem = text(from)?;
+    let (listeners, named) = places(from, listeners, hosts)?;
+    Ok(NvmeExport { subsystem, nsid, listeners, hosts: (hosts > 0).then_some(named) })
+}
+
+/// A text, behind its length.
+fn text(from: &mut Reader<'_>) -> Result<String, FormatError> {
+    let len = from.u16()?;
+    from.text(len.into(), ADDRESS_MAX)
+}
+
+/// So many listeners, so many names of hosts, and nothing more.
+fn places(
+    from: &mut Reader<'_>,
+    listeners: u16,
+    hosts: u16,
+) -> Result<(Vec<Listener>, Vec<String>), FormatError> {
     let listener = |_| {
         let (address, advertise) = (text(from)?, text(from)?);
         Ok(Listener { address, advertise: (!advertise.is_empty()).then_some(advertise) })
@@ -319,7 +332,25 @@ fn nvme(bytes: &[u8]) -> Result<NvmeExport, FormatError> {
     if !from.0.is_empty() {
         return invalid("there are bytes behind what an export says");
     }
-    Ok(NvmeExport { subsystem, nsid, listeners, hosts: (hosts > 0).then_some(named) })
+    Ok((listeners, named))
+}
+
+/// What an export over iSCSI says.
+fn iscsi(bytes: &[u8]) -> Result<IscsiExport, FormatError> {
+    let mut from = Reader(bytes);
+    let from = &mut from;
+    let (portals, initiators) = (from.u16()?, from.u16()?);
+    let server = match from.u8()? {
+        0 => IscsiServer::Any,
+        1 => IscsiServer::Lio,
+        2 => IscsiServer::Tgt,
+        _ => return invalid("who serves an export is not known"),
+    };
+    from.zeros(3)?;
+    let user = text(from)?;
+    let user = (!user.is_empty()).then_some(user);
+    let (portals, initiators) = places(from, portals, initiators)?;
+    Ok(IscsiExport { portals, initiators, user, server })
 }
 
 fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
@@ -335,6 +366,7 @@ fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
         4 | 6 => return invalid("an export as a block device has an address"),
         5 => ExportAddress::File(from.text(len, ADDRESS_MAX)?),
         7 => ExportAddress::VhostUser(from.text(len, ADDRESS_MAX)?),
+        8 => ExportAddress::Iscsi(iscsi(from.bytes(len)?)?),
         _ => return invalid("the kind of an export is not known"),
     };
     Ok(ExportRecord { id, volume, address })

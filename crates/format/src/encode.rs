@@ -7,8 +7,8 @@ use crate::limits::{
 };
 use crate::more;
 use crate::record::{
-    Areas, ArrayRecord, ExportAddress, ExportRecord, NvmeExport, SlotRecord, SlotState,
-    VolumeRecord,
+    Areas, ArrayRecord, ExportAddress, ExportRecord, IscsiExport, IscsiServer, Listener,
+    NvmeExport, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Level, Range, Rotation};
 use units::{MIB, Uuid};
@@ -194,6 +194,7 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::File(_) => 5,
         ExportAddress::Ublk => 6,
         ExportAddress::VhostUser(_) => 7,
+        ExportAddress::Iscsi(_) => 8,
     });
     out.zeros(1);
     out.count(address_bytes(export));
@@ -203,6 +204,7 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         | ExportAddress::File(address)
         | ExportAddress::VhostUser(address) => out.text(address),
         ExportAddress::NvmeTcp(export) => nvme(out, export),
+        ExportAddress::Iscsi(export) => iscsi(out, export),
         ExportAddress::Device | ExportAddress::Ublk => {}
     }
 }
@@ -219,30 +221,68 @@ fn address_bytes(export: &ExportRecord) -> usize {
         | ExportAddress::File(address)
         | ExportAddress::VhostUser(address) => address.len(),
         ExportAddress::NvmeTcp(export) => nvme_bytes(export),
+        ExportAddress::Iscsi(export) => iscsi_bytes(export),
         ExportAddress::Device | ExportAddress::Ublk => 0,
     }
 }
 
+/// The texts of listeners, in their order.
+fn listener_texts(listeners: &[Listener]) -> impl Iterator<Item = &str> {
+    listeners.iter().flat_map(|listener| {
+        [listener.address.as_str(), listener.advertise.as_deref().unwrap_or("")]
+    })
+}
+
 /// The texts of an export over NVMe/TCP, in their order.
 fn nvme_texts(export: &NvmeExport) -> impl Iterator<Item = &str> {
-    let listeners = export.listeners.iter().flat_map(|listener| {
-        [listener.address.as_str(), listener.advertise.as_deref().unwrap_or("")]
-    });
+    let listeners = listener_texts(&export.listeners);
     let hosts = export.hosts.iter().flatten().map(String::as_str);
     core::iter::once(export.subsystem.as_str()).chain(listeners).chain(hosts)
 }
 
 /// Bytes of what an export over NVMe/TCP says behind its entry.
 pub fn nvme_bytes(export: &NvmeExport) -> usize {
-    NVME_EXPORT_BYTES + nvme_texts(export).map(|text| 2 + text.len()).sum::<usize>()
+    said_bytes(nvme_texts(export))
+}
+
+/// Bytes of what an export over iSCSI says behind its entry.
+pub fn iscsi_bytes(export: &IscsiExport) -> usize {
+    said_bytes(iscsi_texts(export))
+}
+
+fn said_bytes<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    NVME_EXPORT_BYTES + texts.map(|text| 2 + text.len()).sum::<usize>()
+}
+
+/// The texts of an export over iSCSI, in their order.
+fn iscsi_texts(export: &IscsiExport) -> impl Iterator<Item = &str> {
+    let user = export.user.as_deref().unwrap_or("");
+    let initiators = export.initiators.iter().map(String::as_str);
+    core::iter::once(user).chain(listener_texts(&export.portals)).chain(initiators)
+}
+
+fn iscsi(out: &mut Writer, export: &IscsiExport) {
+    out.count(export.portals.len());
+    out.count(export.initiators.len());
+    out.u8(match export.server {
+        IscsiServer::Any => 0,
+        IscsiServer::Lio => 1,
+        IscsiServer::Tgt => 2,
+    });
+    out.zeros(3);
+    texts(out, iscsi_texts(export));
+}
+
+fn texts<'a>(out: &mut Writer, texts: impl Iterator<Item = &'a str>) {
+    for text in texts {
+        out.count(text.len());
+        out.text(text);
+    }
 }
 
 fn nvme(out: &mut Writer, export: &NvmeExport) {
     out.u32(export.nsid);
     out.count(export.listeners.len());
     out.count(export.hosts.as_ref().map_or(0, Vec::len));
-    for text in nvme_texts(export) {
-        out.count(text.len());
-        out.text(text);
-    }
+    texts(out, nvme_texts(export));
 }

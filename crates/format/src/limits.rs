@@ -36,18 +36,22 @@ pub const ADDRESS_MAX: usize = 256;
 pub const VOLUMES_MAX: usize = 256;
 /// Most extents of all volumes of an array together.
 pub const EXTENTS_MAX: usize = 4096;
-/// Most bytes of what an export over NVMe/TCP says behind its entry.
+/// Most bytes of what an export over NVMe/TCP or iSCSI says behind its entry.
 pub const NVME_EXPORT_MAX: usize = 16384;
-/// Bytes of that before its texts.
+/// Bytes of that before its texts, of either.
 pub const NVME_EXPORT_BYTES: usize = 8;
-/// Most addresses that an export over NVMe/TCP listens on.
+/// Most addresses that an export over NVMe/TCP or iSCSI listens on.
 pub const LISTENERS_MAX: usize = 16;
-/// Most hosts that an export over NVMe/TCP names.
+/// Most hosts that an export over NVMe/TCP or iSCSI names.
 pub const HOSTS_MAX: usize = 128;
 /// The largest namespace number.
 pub const NAMESPACES_MAX: u32 = 1024;
 /// Most bytes of a qualified name of NVMe.
 pub const NQN_MAX: usize = 223;
+/// Most bytes of a name of iSCSI.
+pub const IQN_MAX: usize = 223;
+/// Most bytes of the name by which initiators prove who they are.
+pub const USER_MAX: usize = 64;
 /// Most exports of an array.
 pub const EXPORTS_MAX: usize = 256;
 /// Epochs and sequence numbers are smaller: nobody gets there, and one more never overflows.

@@ -28,9 +28,15 @@ pub const INCOMPAT_NVME: u32 = 4;
 pub const INCOMPAT_SHARED: u32 = 8;
 /// Incompat flag: an export is used by the server itself, as a block device or a file.
 pub const INCOMPAT_LOCAL: u32 = 16;
+/// Incompat flag: an export is over iSCSI.
+pub const INCOMPAT_ISCSI: u32 = 32;
 /// All that this release knows.
-pub const INCOMPAT_KNOWN: u32 =
-    INCOMPAT_LOST | INCOMPAT_FLIGHT | INCOMPAT_NVME | INCOMPAT_SHARED | INCOMPAT_LOCAL;
+pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST
+    | INCOMPAT_FLIGHT
+    | INCOMPAT_NVME
+    | INCOMPAT_SHARED
+    | INCOMPAT_LOCAL
+    | INCOMPAT_ISCSI;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
@@ -40,7 +46,8 @@ pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let nvme = if record.exports.iter().any(is_nvme) { INCOMPAT_NVME } else { 0 };
     let shared = if record.shared { INCOMPAT_SHARED } else { 0 };
     let local = if record.exports.iter().any(is_local) { INCOMPAT_LOCAL } else { 0 };
-    (compat, lost | flight | nvme | shared | local)
+    let iscsi = if record.exports.iter().any(is_iscsi) { INCOMPAT_ISCSI } else { 0 };
+    (compat, lost | flight | nvme | shared | local | iscsi)
 }
 
 fn is_guarded(record: &ArrayRecord) -> bool {
@@ -49,6 +56,10 @@ fn is_guarded(record: &ArrayRecord) -> bool {
 
 fn is_nvme(export: &ExportRecord) -> bool {
     matches!(export.address, ExportAddress::NvmeTcp(_))
+}
+
+const fn is_iscsi(export: &ExportRecord) -> bool {
+    matches!(export.address, ExportAddress::Iscsi(_))
 }
 
 const fn is_local(export: &ExportRecord) -> bool {
@@ -120,6 +131,9 @@ pub fn decode(
     }
     if (incompat & INCOMPAT_LOCAL != 0) != record.exports.iter().any(is_local) {
         return invalid("whether the server uses an export and what its flag says do not agree");
+    }
+    if (incompat & INCOMPAT_ISCSI != 0) != record.exports.iter().any(is_iscsi) {
+        return invalid("whether an export is over iSCSI and what its flag says do not agree");
     }
     if (incompat & INCOMPAT_FLIGHT != 0) != is_guarded(record) {
         return invalid("whether a group is guarded and what its flag says do not agree");

@@ -136,13 +136,38 @@ pub struct NvmeExport {
     pub hosts: Option<Vec<String>>,
 }
 
-/// Where an export over NVMe/TCP listens.
+/// Where an export over NVMe/TCP or iSCSI listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listener {
     /// `HOST:PORT`.
     pub address: String,
     /// What hosts are told instead, where addresses are translated on the way.
     pub advertise: Option<String>,
+}
+
+/// An export over iSCSI: the one unit of a target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IscsiExport {
+    /// Where it listens; at least one.
+    pub portals: Vec<Listener>,
+    /// Names of the initiators that may have it; at least one.
+    pub initiators: Vec<String>,
+    /// The name by which they prove who they are (CHAP); the secret is not in the record.
+    pub user: Option<String>,
+    /// Who serves it.
+    pub server: IscsiServer,
+}
+
+/// Who serves an export over iSCSI.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum IscsiServer {
+    /// Whoever can.
+    #[default]
+    Any,
+    /// The kernel's LIO.
+    Lio,
+    /// tgt.
+    Tgt,
 }
 
 /// Where hosts find an export.
@@ -162,12 +187,19 @@ pub enum ExportAddress {
     Ublk,
     /// A virtual machine of the server, over vhost-user: its socket's path.
     VhostUser(String),
+    /// iSCSI.
+    Iscsi(IscsiExport),
 }
 
 impl ExportAddress {
     /// Whether it stays on the server.
     pub const fn stays(&self) -> bool {
         self.is_local() || matches!(self, Self::VhostUser(_))
+    }
+
+    /// Whether it is served by others than the daemon: the server's kernel, and who serves iSCSI.
+    pub const fn is_others(&self) -> bool {
+        self.is_local() || matches!(self, Self::Iscsi(_))
     }
 
     /// Whether the server itself uses it.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SHAPES, eventful, plain, troubled, uuid, with_local, with_nvme};
+use common::{SHAPES, eventful, plain, troubled, uuid, with_iscsi, with_local, with_nvme};
 use layout::Level;
 use palisade_format::{
     ArrayRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode, encode, limits,
@@ -80,6 +80,42 @@ fn exports_that_the_server_uses_keep_their_rules() {
 }
 
 #[test]
+fn exports_over_iscsi_keep_their_rules() {
+    use palisade_format::{ExportAddress, IscsiExport};
+    let record = with_iscsi(eventful(Level::Raid5, 3));
+    let at = record.exports.len() - 1;
+    let ExportAddress::Iscsi(own) = record.exports[at].address.clone() else { panic!("iSCSI") };
+    let long = |most: usize| "x".repeat(most + 1);
+    for wrong in [
+        IscsiExport { portals: Vec::new(), ..own.clone() },
+        IscsiExport { portals: vec![own.portals[0].clone(); 17], ..own.clone() },
+        IscsiExport { initiators: Vec::new(), ..own.clone() },
+        IscsiExport { initiators: vec!["iqn.x".into(); 129], ..own.clone() },
+        IscsiExport { initiators: vec![String::new()], ..own.clone() },
+        IscsiExport { initiators: vec![long(limits::IQN_MAX)], ..own.clone() },
+        IscsiExport { user: Some(String::new()), ..own.clone() },
+        IscsiExport { user: Some(long(limits::USER_MAX)), ..own.clone() },
+        IscsiExport { initiators: vec!["x".repeat(223); 100], ..own },
+    ] {
+        let mut record = record.clone();
+        record.exports[at].address = ExportAddress::Iscsi(wrong.clone());
+        assert!(record.check().is_err(), "{wrong:?}");
+    }
+    let mut twice = record.clone();
+    twice.exports[at].volume = twice.exports[at - 1].volume;
+    assert!(twice.check().is_err(), "two targets of one name");
+    let mut image = encode(&record.for_slot(Slot(0)));
+    assert_eq!(image[24], 32, "a release that does not know such exports does not read on");
+    image[24] = 0;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "an entry that no flag announces");
+    let mut image = encode(&eventful(Level::Raid5, 3).for_slot(Slot(0)));
+    image[24] = 32;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "a flag without an entry");
+}
+
+#[test]
 fn records_round_trip() {
     for (level, drives) in SHAPES {
         let mut accepted = eventful(level, drives);
@@ -88,7 +124,9 @@ fn records_round_trip() {
         let with_lost = [troubled(records[1].clone()), troubled(records[0].clone())];
         let served = [with_nvme(records[1].clone()), with_nvme(records[2].clone())];
         let local = [with_local(records[1].clone()), with_local(served[0].clone())];
-        for record in records.into_iter().chain(with_lost).chain(served).chain(local) {
+        let iscsi = [with_iscsi(records[1].clone()), with_iscsi(local[1].clone())];
+        let all = records.into_iter().chain(with_lost).chain(served).chain(local).chain(iscsi);
+        for record in all {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
                 let image = encode(&copy);
@@ -103,6 +141,7 @@ fn records_round_trip() {
 fn every_flipped_bit_is_refused_or_changes_nothing() {
     flipped_bits(eventful(Level::Raid6, 5));
     flipped_bits(troubled(eventful(Level::Raid5, 3)));
+    flipped_bits(with_iscsi(eventful(Level::Raid5, 3)));
 }
 
 fn flipped_bits(record: ArrayRecord) {
@@ -561,9 +600,9 @@ fn nobody_falls_back_from_a_record_of_another_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 32;
+    slots[2][24] = 64;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(32)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(64)));
     slots[2][8] = 2;
     seal(&mut slots[2]);
     assert_eq!(best(&slots), Err(FormatError::Version(2)));

@@ -3,8 +3,9 @@
 
 use layout::{Layout, Level};
 use palisade_format::{
-    ArrayRecord, ExportAddress, ExportRecord, Extent, LastScrub, Listener, LostRange, LostReason,
-    NvmeExport, Owner, Paused, ScrubMode, ScrubRecord, SlotState, VolumeRecord, split,
+    ArrayRecord, ExportAddress, ExportRecord, Extent, IscsiExport, IscsiServer, LastScrub,
+    Listener, LostRange, LostReason, NvmeExport, Owner, Paused, ScrubMode, ScrubRecord, SlotState,
+    VolumeRecord, split,
 };
 use units::{MIB, Uuid};
 
@@ -104,6 +105,35 @@ pub fn with_local(mut record: ArrayRecord) -> ArrayRecord {
     record.exports.push(ExportRecord { id: 20, volume, address: ExportAddress::Ublk });
     let address = ExportAddress::VhostUser("/run/machine 1.sock".into());
     record.exports.push(ExportRecord { id: 21, volume, address });
+    record
+}
+
+/// The same array with exports over iSCSI.
+pub fn with_iscsi(mut record: ArrayRecord) -> ArrayRecord {
+    let listener = |address: &str, advertise: Option<&str>| Listener {
+        address: address.into(),
+        advertise: advertise.map(Into::into),
+    };
+    let two = vec![
+        listener("0.0.0.0:3260", Some("203.0.113.7:32600")),
+        listener("[2001:db8::1]:3260", None),
+    ];
+    let names = ["iqn.2026-11.example:a", "eui.02004567a425678d"];
+    let (one, other) = (record.exports[0].volume, record.exports[1].volume);
+    let address = ExportAddress::Iscsi(IscsiExport {
+        portals: two,
+        initiators: names.map(Into::into).to_vec(),
+        user: Some("host-a".into()),
+        server: IscsiServer::Tgt,
+    });
+    record.exports.push(ExportRecord { id: 28, volume: one, address });
+    let address = ExportAddress::Iscsi(IscsiExport {
+        portals: vec![listener("127.0.0.1:3260", None)],
+        initiators: vec![names[0].into()],
+        user: None,
+        server: IscsiServer::Any,
+    });
+    record.exports.push(ExportRecord { id: 29, volume: other, address });
     record
 }
 
