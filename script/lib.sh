@@ -14,11 +14,14 @@ CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e
 # What the tests need besides.
 TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     qemu-storage-daemon:qemu-system-common tgtd:tgt tgtadm:tgt pgrep:procps
+    iscsi-ls:libiscsi-bin iscsi-test-cu:libiscsi-bin
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
     mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux
     fallocate:util-linux)
 # Shared libraries that the tests compare with: "file:package".
 TEST_LIBRARIES=(libisal.so.2:libisal2)
+# What QEMU's programs need of it besides: "file:package".
+TEST_PLUGINS=(block-iscsi.so:qemu-block-extra)
 # What script/test-neon needs besides.
 NEON_TOOLS=(qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu)
 
@@ -96,6 +99,16 @@ install_libraries() {
     local pair packages=()
     for pair in "$@"; do
         ldconfig -p | grep -qF "${pair%%:*} " || packages+=("${pair#*:}")
+    done
+    install_packages "${packages[@]}"
+}
+
+# install_plugins FILE:PACKAGE…: installs what is missing of QEMU's plugins.
+install_plugins() {
+    local pair found packages=()
+    for pair in "$@"; do
+        found=(/usr/lib/*/qemu/"${pair%%:*}")
+        [ -e "${found[0]}" ] || packages+=("${pair#*:}")
     done
     install_packages "${packages[@]}"
 }

@@ -56,7 +56,8 @@ const KINDS = [
     words: {
       'Oem.Palisade.AnyHost': (is) => (is ? 'any host' : ''),
       'Oem.Palisade.Serving': (is) => (is ? 'served' : 'not served'),
-      'Oem.Palisade.Kind': (kind) => ({ NvmeTcp: 'NVMe/TCP', Loop: 'block device of this server', Ublk: 'block device of this server (ublk)', VhostUser: 'virtual machine of this server', Fuse: 'file of this server' })[kind] ?? kind,
+      'Oem.Palisade.Kind': (kind) => ({ NvmeTcp: 'NVMe/TCP', Loop: 'block device of this server', Iscsi: 'iSCSI', Ublk: 'block device of this server (ublk)', VhostUser: 'virtual machine of this server', Fuse: 'file of this server' })[kind] ?? kind,
+      'Oem.Palisade.Iscsi.Server': (server) => ({ Lio: 'LIO', Tgt: 'tgt' })[server] ?? server,
       'Oem.Palisade.Health.Checked': (seconds) => forms(new Date(seconds * 1000).toISOString())[0],
     },
     // The line that connects says the same as the address of a namespace, and the path as that of a

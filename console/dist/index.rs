@@ -5,7 +5,7 @@ pub const FILES: &[crate::File] = &[
     crate::File {
         path: "/",
         kind: "text/html;charset=utf-8",
-        hash: "7dbf393a5e6e9b8d",
+        hash: "2d3a4df82c715862",
         plain: include_bytes!("index.html"),
         gzip: include_bytes!("index.html.gz"),
     },
@@ -17,11 +17,11 @@ pub const FILES: &[crate::File] = &[
         gzip: include_bytes!("assets/icon-ecde2e99.svg.gz"),
     },
     crate::File {
-        path: "/assets/index-d252c05d.js",
+        path: "/assets/index-a4faf659.js",
         kind: "text/javascript;charset=utf-8",
-        hash: "17865ea82c9d45db",
-        plain: include_bytes!("assets/index-d252c05d.js"),
-        gzip: include_bytes!("assets/index-d252c05d.js.gz"),
+        hash: "037f07aeb83b372d",
+        plain: include_bytes!("assets/index-a4faf659.js"),
+        gzip: include_bytes!("assets/index-a4faf659.js.gz"),
     },
     crate::File {
         path: "/assets/style-d37ef499.css",

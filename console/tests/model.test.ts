@@ -129,6 +129,20 @@ test('the command that connects a host', () => {
   expect(lines({})).toEqual([]);
 });
 
+test('the commands that log a host in to a target', () => {
+  const own = (more: object) => ({
+    Oem: { Palisade: { Iscsi: { Target: 'iqn.t', Unit: 1, Portals: ['0.0.0.0:3260'], Initiators: ['iqn.a'], Sessions: ['iqn.a'], ...more } } },
+  }) as unknown as Connection;
+  const node = 'iscsiadm -m node -T iqn.t -p [2001:db8::7]:3260';
+  expect(connectLines(own({}), '[2001:db8::7]')).toEqual([`${node} -o new`, `${node} --login`]);
+  const chap = connectLines(own({ Portals: ['[::1]:3260'], User: 'u' }), 'x');
+  expect(chap).toHaveLength(5);
+  expect(chap[2]).toBe('iscsiadm -m node -T iqn.t -p [::1]:3260 -o update -n node.session.auth.username -v u');
+  expect(connectLines(own({ Advertise: ['198.51.100.7:1'] }), 'x')[0]).toContain('-p 198.51.100.7:1 -o new');
+  expect(attached(own({})).map((one) => one.who)).toEqual(['iqn.a']);
+  expect(localPath(own({}))).toBeNull();
+});
+
 test('each address and each host has its line; an address of all is the one that the page came by', () => {
   const own = {
     '@odata.id': 'x', Id: '1', Name: 'tank:1',

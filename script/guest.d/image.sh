@@ -14,11 +14,13 @@ GUEST=${CARGO_TARGET_DIR:-$ROOT/target}/guest
 # The kernels that there are images of.
 KERNELS=(6.1 6.12)
 # The packages that the guest's programs come from, with what they depend on.
-GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq mdadm mount nvme-cli util-linux xfsprogs)
+GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq libiscsi-bin mdadm mount nvme-cli open-iscsi tgt util-linux xfsprogs)
 GUEST_PROGRAMS=(bin/dash usr/sbin/nvme usr/bin/fio bin/dd usr/bin/seq sbin/blkdiscard sbin/blockdev
-    sbin/fstrim sbin/mdadm usr/bin/jq sbin/losetup sbin/mkfs.ext4 sbin/e2fsck sbin/mkfs.xfs usr/sbin/xfs_repair sbin/xfs_repair)
+    sbin/fstrim sbin/mdadm usr/bin/jq sbin/losetup sbin/mkfs.ext4 sbin/e2fsck sbin/mkfs.xfs usr/sbin/xfs_repair sbin/xfs_repair
+    sbin/iscsid sbin/iscsiadm usr/sbin/tgtd usr/sbin/tgtadm usr/bin/iscsi-test-cu usr/bin/iscsi-inq usr/bin/iscsi-ls usr/bin/timeout)
 # With the modules that these need. What a kernel has built in is no module.
 GUEST_MODULES=(nvme nvme-tcp nvmet nvmet-tcp virtio_pci virtio_net virtio_blk virtio_console ext4 xfs loop null_blk ublk_drv raid0 raid456
+    target_core_mod target_core_iblock iscsi_target_mod iscsi_tcp sd_mod
     crc32c-intel crc32c_generic libcrc32c crc32_generic)
 # What image needs on this machine.
 IMAGE_TOOLS=(cpio:cpio xz:xz-utils readelf:binutils depmod:kmod flock:util-linux)

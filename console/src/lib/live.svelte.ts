@@ -37,6 +37,7 @@ export const URIS = {
   nvme: `${ROOT}/Fabrics/nvme/Connections`,
   nbd: `${ROOT}/Fabrics/nbd/Connections`,
   local: `${ROOT}/Fabrics/local/Connections`,
+  iscsi: `${ROOT}/Fabrics/iscsi/Connections`,
   jobs: `${ROOT}/JobService/Jobs`,
   manager: `${ROOT}/Managers/palisade`,
   events: `${ROOT}/Managers/palisade/LogServices/Events/Entries`,
@@ -469,7 +470,7 @@ class Live {
         this.volumes = merged(this.volumes, await client.all<Volume>(URIS.volumes));
         break;
       case 'connections': {
-        const all = [URIS.nvme, URIS.nbd, URIS.local].map((uri) => client.all<Connection>(uri));
+        const all = [URIS.nvme, URIS.nbd, URIS.iscsi, URIS.local].map((uri) => client.all<Connection>(uri));
         this.connections = merged(this.connections, (await Promise.all(all)).flat());
         break;
       }

@@ -2,7 +2,7 @@
 
 import { time } from './format';
 import type {
-  Chassis, Condition, Connection, Drive, DriveState, ExportKind, Health, Job, Manager, Pool, Port, ServiceConditions, ServiceHealth,
+  Chassis, Condition, Connection, Drive, DriveState, ExportKind, IscsiExport, Health, Job, Manager, Pool, Port, ServiceConditions, ServiceHealth,
   ShelfBay, ShelfTold, Slot, Supply,
 } from './redfish';
 
@@ -40,6 +40,7 @@ export const DRIVES: Record<DriveState, Word> = {
 export const EXPORTS: Record<ExportKind, string> = {
   NvmeTcp: 'NVMe/TCP',
   Nbd: 'NBD',
+  Iscsi: 'iSCSI',
   Loop: 'block device of this server',
   Ublk: 'block device of this server (ublk)',
   VhostUser: 'virtual machine of this server',
@@ -413,10 +414,14 @@ export function localPath(connection: Connection): string | null {
   }
 }
 
+/** Who serves iSCSI targets. */
+export const SERVERS = { Lio: 'LIO', Tgt: 'tgt' };
+
 /** Who has an export: each connection, and by which addresses it came. */
 export function attached(connection: Connection): { who: string; detail: string; from: string; to: string }[] {
-  const { Connected = [], Clients = [] } = connection.Oem.Palisade;
+  const { Connected = [], Clients = [], Iscsi } = connection.Oem.Palisade;
   return [
+    ...(Iscsi?.Sessions ?? []).map((who) => ({ who, detail: '', from: '', to: '' })),
     ...Connected.map((host) => ({
       who: host.Host ?? 'a host without a name',
       detail: `controller ${host.Controller}, ${host.Queues} queues`,
@@ -444,11 +449,26 @@ export function machineAddress(browser: string, ports: Port[]): string {
   return found.includes(':') ? `[${found}]` : found;
 }
 
+/** What logs hosts in to a target (iscsiadm of open-iscsi). Nodes are named, not discovered: discovery
+ * tells the addresses that the server has. */
+function loginLines(own: IscsiExport, here: string): string[] {
+  const told = own.Advertise?.length ? own.Advertise : own.Portals;
+  return told.flatMap((listener) => {
+    const at = listener.lastIndexOf(':');
+    const isAny = /^(0\.0\.0\.0|\[[0:]+\])$/.test(listener.slice(0, at));
+    const node = `iscsiadm -m node -T ${own.Target} -p ${isAny ? `${here}${listener.slice(at)}` : listener}`;
+    const set = (name: string, value: string) => `${node} -o update -n node.session.auth.${name} -v ${value}`;
+    const chap = own.User ? [set('authmethod', 'CHAP'), set('username', own.User), set('password', 'SECRET')] : [];
+    return [`${node} -o new`, ...chap, `${node} --login`];
+  });
+}
+
 /** What connects hosts to an export: a line for each address, and for each host where only some may
- * connect; none where the export has no subsystem. `here` is an address of the daemon's machine,
+ * connect; none where the export has neither a subsystem nor a target. `here` is an address of the daemon's machine,
  * for where it listens on all that there are. */
 export function connectLines(connection: Connection, here: string): string[] {
   const own = connection.Oem.Palisade;
+  if (own.Iscsi) return loginLines(own.Iscsi, here);
   if (!own.Subsystem) return [];
   const told = own.Advertise?.length ? own.Advertise : own.Listeners;
   const lines = told.flatMap((listener) => {

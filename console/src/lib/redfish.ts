@@ -169,7 +169,21 @@ export interface Volume extends Resource {
 }
 
 /** By what an export is served: to hosts, or as a file or a block device of the server itself. */
-export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop' | 'Ublk' | 'VhostUser';
+export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop' | 'Ublk' | 'VhostUser' | 'Iscsi';
+
+/** A volume as the unit of an iSCSI target. */
+export interface IscsiExport {
+  Target: string;
+  Unit: number;
+  Portals: string[];
+  Advertise?: string[];
+  Initiators: string[];
+  /** The name by which initiators log in (CHAP). */
+  User?: string;
+  Server?: 'Lio' | 'Tgt';
+  /** Initiators that have it. */
+  Sessions: string[];
+}
 
 /** How an export of the server itself is, asked as a program asks. */
 export interface ServiceHealth {
@@ -193,6 +207,7 @@ export interface Connection extends Resource {
       File?: string;
       /** Of a virtual machine, over vhost-user. */
       Socket?: string;
+      Iscsi?: IscsiExport;
       Health?: ServiceHealth;
       Listeners: string[];
       Advertise?: string[];

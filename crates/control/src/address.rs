@@ -1,7 +1,8 @@
 //! Where exports listen, and what they are called: `ADDR:PORT`, `unix:PATH`, qualified names.
 
+use ::iscsi::{Identity, UNIT};
 use ::nvme::nqn::Nqn;
-use format::ExportAddress;
+use format::{ExportAddress, Listener};
 use redfish::messages as say;
 use redfish::view::Error;
 use rustix::fs::{Mode, OFlags};
@@ -13,6 +14,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path};
 use tokio::net::{TcpListener, UnixListener};
+use units::Uuid;
 
 /// An open listening socket.
 pub enum Bound {
@@ -137,6 +139,10 @@ pub fn text(address: &ExportAddress) -> String {
         ExportAddress::NbdTcp(address) => address.clone(),
         ExportAddress::NbdUnix(path) => format!("unix:{path}"),
         ExportAddress::NvmeTcp(_) => keys(address).join(", "),
+        ExportAddress::Iscsi(iscsi) => {
+            let all = iscsi.portals.iter().map(|portal| portal.address.as_str());
+            all.collect::<Vec<_>>().join(", ")
+        }
         ExportAddress::Device | ExportAddress::Ublk => "this machine".to_owned(),
         ExportAddress::File(path) => path.clone(),
         ExportAddress::VhostUser(path) => format!("vhost-user:{path}"),
@@ -145,8 +151,9 @@ pub fn text(address: &ExportAddress) -> String {
 
 /// How clients name an export (the NBD URI specification, doc/uri.md of NetworkBlockDevice).
 /// Names of arrays and volumes need no quoting; a path may. Over NVMe/TCP it is that of the NVM
-/// Express Boot Specification (section 1.5.7): `nvme+tcp://ADDR:PORT/SUBSYSTEM/NAMESPACE`.
-pub fn uri(address: &ExportAddress, export: &str) -> String {
+/// Express Boot Specification (section 1.5.7): `nvme+tcp://ADDR:PORT/SUBSYSTEM/NAMESPACE`; over
+/// iSCSI that of libiscsi: `iscsi://ADDR:PORT/TARGET/LUN`.
+pub fn uri(address: &ExportAddress, export: &str, volume: Uuid) -> String {
     match address {
         ExportAddress::NbdTcp(address) => format!("nbd://{address}/{export}"),
         ExportAddress::NbdUnix(path) => format!("nbd+unix:///{export}?socket={}", quoted(path)),
@@ -156,6 +163,11 @@ pub fn uri(address: &ExportAddress, export: &str) -> String {
                 .first()
                 .map_or("", |listener| listener.advertise.as_deref().unwrap_or(&listener.address));
             format!("nvme+tcp://{first}/{}/{}", nvme.subsystem, nvme.nsid)
+        }
+        ExportAddress::Iscsi(iscsi) => {
+            let told = |own: &Listener| own.advertise.clone().unwrap_or(own.address.clone());
+            let first = iscsi.portals.first().map(told).unwrap_or_default();
+            format!("iscsi://{first}/{}/{UNIT}", Identity::of(volume).target)
         }
         ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),
         ExportAddress::File(path) => format!("file://{}", quoted(path)),
@@ -296,8 +308,8 @@ mod tests {
     #[test]
     fn uris_name_the_export() {
         let tcp = ExportAddress::NbdTcp("127.0.0.1:10809".into());
-        assert_eq!(uri(&tcp, "a/v"), "nbd://127.0.0.1:10809/a/v");
+        assert_eq!(uri(&tcp, "a/v", Uuid::NIL), "nbd://127.0.0.1:10809/a/v");
         let unix = ExportAddress::NbdUnix("/run/a b".into());
-        assert_eq!(uri(&unix, "a/v"), "nbd+unix:///a/v?socket=/run/a%20b");
+        assert_eq!(uri(&unix, "a/v", Uuid::NIL), "nbd+unix:///a/v?socket=/run/a%20b");
     }
 }

@@ -61,6 +61,7 @@ async fn exported(manager: &Arc<Manager>, paths: &[String], socket: &Path) -> St
         any_host: false,
         advertise: Vec::new(),
         local: None,
+        iscsi: None,
     };
     manager.create_export(&export).await.expect("exported").uri
 }

@@ -5,6 +5,7 @@
 use crate::address;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
+use crate::iscsi;
 use crate::ownership;
 use crate::plugs::{PULLED, counts, is_used};
 use crate::probe;
@@ -211,10 +212,7 @@ pub fn export(
     (standing, connections): (&Standing, &Connections),
 ) -> view::Export {
     let id = export_id(array, status.id);
-    let (device, link, health) = match standing.services().shown(&id) {
-        Some((device, link, health)) => (device, link, Some(health)),
-        None => (None, None, None),
-    };
+    let shown = standing.services().shown(&id).unwrap_or_default();
     let is_ublk = standing.services().is_ublk(&id);
     view::Export {
         kind: match &status.address {
@@ -225,9 +223,10 @@ pub fn export(
             ExportAddress::Device => view::ExportKind::Loop,
             ExportAddress::File(_) => view::ExportKind::Fuse,
             ExportAddress::VhostUser(_) => view::ExportKind::VhostUser,
+            ExportAddress::Iscsi(_) => view::ExportKind::Iscsi,
         },
-        device,
-        link,
+        device: shown.device,
+        link: shown.link,
         file: match &status.address {
             ExportAddress::File(path) => Some(path.clone()),
             _ => None,
@@ -236,7 +235,13 @@ pub fn export(
             ExportAddress::VhostUser(path) => Some(path.clone()),
             _ => None,
         },
-        health,
+        iscsi: match &status.address {
+            ExportAddress::Iscsi(own) => {
+                Some(iscsi::shown(own, status.volume, (shown.server, shown.sessions)))
+            }
+            _ => None,
+        },
+        health: shown.health,
         array: array.to_owned(),
         volume: status.volume_name.clone(),
         nbd: match &status.address {
@@ -253,7 +258,11 @@ pub fn export(
             true => vec![view::Client::default()],
             false => connections.clients.get(&id).cloned().unwrap_or_default(),
         },
-        uri: address::uri(&status.address, &format!("{array}/{}", status.volume_name)),
+        uri: address::uri(
+            &status.address,
+            &format!("{array}/{}", status.volume_name),
+            status.volume,
+        ),
         serving: standing.serves(&id),
         problem: standing.problem(&id),
         id,

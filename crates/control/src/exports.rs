@@ -135,7 +135,7 @@ impl Standing {
             let of_machine = || how.machines.get(export)?.problem();
             how.problems.get(export).cloned().or_else(of_machine)
         };
-        own.or_else(|| self.services.shown(export)?.2.problem)
+        own.or_else(|| self.services.shown(export)?.health?.problem)
     }
 
     /// Who has exports.
@@ -215,9 +215,7 @@ impl Exports {
     pub async fn listen(&mut self, address: &ExportAddress) -> Result<ExportAddress, Error> {
         let export = match address {
             ExportAddress::NvmeTcp(export) => export,
-            ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => {
-                return Ok(address.clone());
-            }
+            other if other.is_others() => return Ok(address.clone()),
             ExportAddress::VhostUser(path) => return self.listen_machine(address, path).await,
             _ => return self.listen_nbd(address, Lookup::Now).await,
         };
@@ -418,8 +416,11 @@ impl Exports {
                 self.add_to_table(name, target, &keys[0])
             }
             ExportAddress::VhostUser(_) => self.add_to_socket(target, device, &keys[0]),
-            // They listen nowhere.
-            ExportAddress::Device | ExportAddress::File(_) | ExportAddress::Ublk => return Ok(()),
+            // They are others'.
+            ExportAddress::Device
+            | ExportAddress::File(_)
+            | ExportAddress::Ublk
+            | ExportAddress::Iscsi(_) => return Ok(()),
         };
         match outcome {
             Ok(()) => self.standing.how().served.insert(export, keys),

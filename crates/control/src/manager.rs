@@ -11,6 +11,7 @@ use crate::accounts::Accounts;
 use crate::alerts::Alerts;
 use crate::asking::{self, Asking, News};
 use crate::audit::Audit;
+use crate::chap::Chap;
 use crate::claims::{Lookups, being_used};
 use crate::config::Described;
 use crate::confirm::Confirm;
@@ -95,6 +96,8 @@ pub struct Manager {
     pub(crate) audit: Audit,
     state: Option<Arc<State>>,
     accounts: Arc<Accounts>,
+    /// Secrets of exports over iSCSI.
+    pub(crate) chap: Chap,
     https: Arc<Https>,
     /// What Prometheus reads.
     pub(crate) metrics: Metrics,
@@ -166,6 +169,7 @@ impl Manager {
             audit: Audit::in_memory(None),
             state: None,
             accounts: Arc::new(Accounts::none()),
+            chap: Chap::read(None),
             https: Arc::new(Https::new(None, now, |_| {})),
             metrics: Metrics::default(),
             described: watch::Sender::new(Described::default()),
@@ -194,7 +198,8 @@ impl Manager {
             move |what: &str| audit.say(what, Ending::Ok)
         };
         let https = Arc::new(Https::new(state.clone(), now, trail));
-        Self { state, audit, accounts, https, ..self }
+        let chap = Chap::read(state.clone());
+        Self { state, audit, accounts, chap, https, ..self }
     }
 
     /// Reads what the kernel tells of devices in this directory.
@@ -678,12 +683,19 @@ impl Manager {
             let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.
             let paths = convert::counted_paths(&status);
-            self.reserve(&paths).await?;
+            if let Err(why) = self.reserve(&paths).await {
+                self.serve_all(&status).await;
+                return Err(why);
+            }
             self.end_exports(&status).await;
             let outcome = self.ask_of(&status, Request::Delete).await;
             self.let_go(&paths).await;
             self.ended(&status, &outcome).await;
             let (done, running) = (outcome.is_ok(), self.running().await?);
+            if done {
+                let of_array = format!("{}-", status.uuid);
+                self.chap.forget(|key| key.starts_with(&of_array)).await;
+            }
             if running.iter().any(|other| other.uuid == status.uuid) {
                 outcome?;
             }

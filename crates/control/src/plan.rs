@@ -311,7 +311,8 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
         Change::DeleteVolume { volume, .. } => deleted_volume(array, volume_of(array, volume)?)?,
         Change::CreateExport(request) => {
             check_export(request)?;
-            let at = request.nbd.iter().chain(&request.nvme_tcp);
+            let portals = request.iscsi.iter().flat_map(|iscsi| &iscsi.portals);
+            let at = request.nbd.iter().chain(&request.nvme_tcp).chain(portals);
             let at: Vec<&str> = at.map(String::as_str).collect();
             let volume = &volume_of(array, &request.volume)?.name;
             steps([match &request.local {

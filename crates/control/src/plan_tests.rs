@@ -216,6 +216,7 @@ fn all() -> Vec<Change> {
         any_host: false,
         advertise: Vec::new(),
         local: None,
+        iscsi: None,
     };
     vec![
         Change::CreateArray(new_array(true)),

@@ -30,8 +30,8 @@ impl Manager {
                 let more = self.accounts().look(change);
                 more.map(|more| Looked { more, ..Looked::default() })
             }
-            Change::CreateExport(request) if request.local.is_some() => {
-                self.standing.services().check().map(|()| Looked::default())
+            Change::CreateExport(request) if request.local.is_some() || request.iscsi.is_some() => {
+                self.standing.services().check().await.map(|()| Looked::default())
             }
             _ => Ok(Looked::default()),
         };

@@ -5,6 +5,7 @@ use crate::connection::Target;
 use crate::convert;
 use crate::exports::{self, Exports};
 use crate::failure;
+use crate::iscsi;
 use crate::machines::device;
 use crate::manager::Manager;
 use crate::names;
@@ -12,8 +13,9 @@ use crate::nvme::VolumeKey;
 use crate::services::Left;
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
-use format::{ArrayRecord, ExportAddress, Listener, NvmeExport};
+use format::{ArrayRecord, ExportAddress, IscsiExport, Listener, NvmeExport};
 use redfish::messages as say;
+use redfish::service::uri;
 use redfish::view::{self, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -100,8 +102,8 @@ impl Manager {
         let recorded = recorded(&running, &self.not_running(&running));
         let address = wanted(request, array, &recorded, &exports)?;
         let volume = volume_uuid(array, &request.volume)?;
-        if address.is_local() {
-            self.standing.services().check()?;
+        if address.is_others() {
+            self.standing.services().check().await?;
         }
         is_free(&address, volume, &recorded)?;
         let same = |e: &&ExportStatus| e.volume == volume && is_same(&e.address, &address);
@@ -112,8 +114,9 @@ impl Manager {
             }
             // Who asks waits for names; what can't be had is told by what follows.
             let _ = exports.listen(&existing.address).await;
+            self.keep_secret(request, array, existing).await?;
             self.serve(&mut exports, array, existing).await?;
-            if address.is_local() {
+            if address.is_others() {
                 drop(exports);
                 self.standing.services().renew(&id);
                 self.standing.services().served(&id).await?;
@@ -125,9 +128,15 @@ impl Manager {
         let ask = |uuid, reply| Request::ExportCreate(uuid, volume.into(), recorded, reply);
         match self.ask_of(array, ask).await {
             Ok(status) => {
+                if let Err(why) = self.keep_secret(request, array, &status).await {
+                    let id = status.id;
+                    self.ask_of(array, |uuid, reply| Request::ExportDelete(uuid, id, reply))
+                        .await?;
+                    return Err(why);
+                }
                 self.serve(&mut exports, array, &status).await?;
                 drop(exports);
-                if status.address.is_local() {
+                if status.address.is_others() {
                     self.served_or_undone(array, &status).await?;
                 }
                 Ok(self.described(array, &status))
@@ -139,6 +148,20 @@ impl Manager {
         }
     }
 
+    /// Keeps the secret that a request gives, of the export that it makes.
+    async fn keep_secret(
+        &self,
+        request: &view::CreateExport,
+        array: &ArrayStatus,
+        status: &ExportStatus,
+    ) -> Result<(), Error> {
+        let Some(secret) = request.iscsi.as_ref().and_then(|iscsi| iscsi.secret.clone()) else {
+            return Ok(());
+        };
+        let kept = self.chap.set(key(array, status), secret).await;
+        kept.map_err(|why| Error::new(&say::CHAP_NOT_KEPT, &[&why]))
+    }
+
     /// Serves an export of an array that runs.
     async fn serve(
         &self,
@@ -147,8 +170,14 @@ impl Manager {
         status: &ExportStatus,
     ) -> Result<(), Error> {
         let target = target(array, status);
-        if status.address.is_local() {
-            self.standing.services().want(array, status, target);
+        if status.address.is_others() {
+            let secret = match &status.address {
+                ExportAddress::Iscsi(IscsiExport { user: Some(_), .. }) => {
+                    self.chap.of(&key(array, status)).map(Some)
+                }
+                _ => Ok(None),
+            };
+            self.standing.services().want(array, status, target, secret);
             return Ok(());
         }
         let device = device(array, status.volume);
@@ -169,6 +198,8 @@ impl Manager {
         let _exports = self.exports.lock().await;
         self.ask_of(array, |uuid, reply| Request::ExportDelete(uuid, number, reply)).await?;
         services.forget(&id);
+        let own = key(array, status);
+        self.chap.forget(|key| key == own).await;
         Err(why)
     }
 
@@ -177,8 +208,11 @@ impl Manager {
     /// # Errors
     /// One is in use: all stay.
     pub(crate) async fn leave_exports(&self, array: &ArrayStatus) -> Result<(), Error> {
-        let own = array.exports.iter().filter(|status| status.address.is_local());
-        let own: Vec<String> = own.map(|s| convert::export_id(&array.name, s.id)).collect();
+        let ids = |is: fn(&ExportAddress) -> bool| {
+            let own = array.exports.iter().filter(move |status| is(&status.address));
+            own.map(|status| convert::export_id(&array.name, status.id)).collect::<Vec<_>>()
+        };
+        let own = ids(ExportAddress::is_local);
         for id in &own {
             let outcome = self.standing.services().leave(id).await;
             if let Ok(Left::Busy(_)) | Err(_) = outcome {
@@ -189,6 +223,8 @@ impl Manager {
         for id in &own {
             self.standing.services().forget(id);
         }
+        let targets = ids(|address| matches!(address, ExportAddress::Iscsi(_)));
+        self.standing.services().rest(&targets).await;
         Ok(())
     }
 
@@ -210,7 +246,7 @@ impl Manager {
         let volume = VolumeKey { array: array.id, volume: export.volume };
         let is_nvme = matches!(export.address, ExportAddress::NvmeTcp(_));
         let own = convert::export_id(&array.name, number);
-        if export.address.is_local() {
+        if export.address.is_others() {
             in_use(&own, self.standing.services().leave(&own).await?)?;
         }
         let mut exports = self.exports.lock().await;
@@ -221,6 +257,8 @@ impl Manager {
         }
         outcome?;
         exports.remove(&own).await;
+        let secret = key(&array, export);
+        self.chap.forget(|key| key == secret).await;
         drop(exports);
         self.tell_absent().await;
         if is_nvme && !self.data.let_go(volume).await {
@@ -359,6 +397,13 @@ pub fn check_export(request: &view::CreateExport) -> Result<(), Error> {
     let view::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
     let says_of_nvme =
         subsystem.is_some() || !hosts.is_empty() || *any_host || !advertise.is_empty();
+    if let Some(iscsi) = &request.iscsi {
+        let others = nbd.is_some() || !nvme_tcp.is_empty() || request.local.is_some();
+        return match others || says_of_nvme {
+            true => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
+            false => iscsi::check(iscsi),
+        };
+    }
     match (nbd, &nvme_tcp[..], &request.local) {
         (Some(nbd), [], None) if !says_of_nvme => address::parse(nbd).map(|_| ()),
         (None, [_, ..], None) => check_nvme(request),
@@ -425,6 +470,9 @@ fn wanted(
     recorded: &[(ExportAddress, Uuid)],
     exports: &Exports,
 ) -> Result<ExportAddress, Error> {
+    if let Some(iscsi) = &request.iscsi {
+        return iscsi::wanted(iscsi);
+    }
     match (&request.nbd, &request.local) {
         (Some(nbd), _) => address::parse(nbd),
         (None, Some(view::LocalExport::Device)) => Ok(ExportAddress::Device),
@@ -445,16 +493,24 @@ fn is_alike(one: &ExportAddress, other: &ExportAddress) -> bool {
             let NvmeExport { subsystem, listeners, hosts, .. } = one;
             (subsystem, listeners, hosts) == (&other.subsystem, &other.listeners, &other.hosts)
         }
+        (ExportAddress::Iscsi(one), ExportAddress::Iscsi(other)) => {
+            *one == IscsiExport { secret: one.secret, ..other.clone() }
+        }
         _ => one == other,
     }
 }
 
 /// Whether two exports of one volume are one: those over NVMe are, since hosts take namespaces that
-/// are known by the same for one namespace, and block devices of this machine, which have one link.
+/// are known by the same for one namespace, those over iSCSI, as a target is a volume's, and block
+/// devices of this machine, which have one link.
 fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
-    let is_nvme = |address| matches!(address, &ExportAddress::NvmeTcp(_));
-    let is_device = |address| matches!(address, &ExportAddress::Device | &ExportAddress::Ublk);
-    one == other || is_nvme(one) && is_nvme(other) || is_device(one) && is_device(other)
+    let is_alone = |address: &ExportAddress| match address {
+        ExportAddress::NvmeTcp(_) => Some("nvme"),
+        ExportAddress::Device | ExportAddress::Ublk => Some("device"),
+        ExportAddress::Iscsi(_) => Some("target"),
+        _ => None,
+    };
+    one == other || is_alone(one).is_some() && is_alone(one) == is_alone(other)
 }
 
 /// Whether no other volume is to be at the path of a file, or of a machine's socket.
@@ -492,6 +548,7 @@ fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
             let args: [&dyn Display; 5] = [&array, volume, &nvme.nsid, &nvme.subsystem, &id];
             Error::new(&say::ALREADY_IN_SUBSYSTEM, &args)
         }
+        ExportAddress::Iscsi(_) => Error::new(&say::ALREADY_A_TARGET, &[&array, volume, &id]),
         _ => Error::new(&say::ALREADY_EXPORTED, &[&array, volume]),
     }
 }
@@ -535,6 +592,15 @@ fn nvme_wanted(
     let export = NvmeExport { subsystem, nsid, listeners, hosts };
     exports::check(&export)?;
     Ok(export)
+}
+
+/// What an export's secret is kept under.
+fn key(array: &ArrayStatus, status: &ExportStatus) -> String {
+    let number = match &status.address {
+        ExportAddress::Iscsi(own) => own.secret,
+        _ => 0,
+    };
+    format!("{}.{number:06x}", uri::connection_id(&array.uuid.to_string(), status.id))
 }
 
 /// The name that NBD clients use.

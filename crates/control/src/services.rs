@@ -23,14 +23,18 @@ use crate::connection::Target;
 use crate::data::Data;
 use crate::devices::{Known, Queue};
 use crate::files::File;
+use crate::iscsi;
 use crate::lock::lock;
 use engine::manage::command::{ArrayStatus, ExportStatus};
 use format::{ArrayRecord, ExportAddress, ExportRecord};
 use fuse::Look;
+use redfish::access::Secret;
 use redfish::messages as say;
 use redfish::service::uri;
 use redfish::view::{self, Error};
-use services::wire::{FileLook, Frame, Kind, Order, Receiver, Standing, State, Wanted, Word};
+use services::wire::{
+    FileLook, Frame, Kind, Order, Receiver, Server, Standing, State, Wanted, Word,
+};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -50,6 +54,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RESIZED: Duration = Duration::from_secs(10);
 /// How long `palisade services` may take to come: after the daemon's start, or another end of it.
 const COMES: Duration = Duration::from_secs(10);
+/// How long one that runs may take to come: it asks for the daemon twice a second.
+const RETURNS: Duration = Duration::from_secs(3);
 /// How old what was said of an export may be.
 const STALE: u64 = 4 * services::CHECK.as_secs();
 /// How long accepting rests after an error.
@@ -62,11 +68,16 @@ struct Own {
     /// The one that serves it, by its number.
     mount: (u64, Weak<Mount>),
     standing: Option<Standing>,
+    /// Why nobody is asked for it.
+    problem: Option<String>,
 }
 
 impl Own {
     /// What came of what is wanted now, if that was said: how it is, and what is wrong.
     fn answer(&self) -> Option<(State, String)> {
+        if let Some(problem) = self.problem.as_ref().filter(|_| !self.wanted.leaving) {
+            return Some((State::Failed, problem.clone()));
+        }
         let said = self.standing.as_ref()?;
         (said.revision >= self.wanted.revision)
             .then(|| (said.state, said.problem.clone().unwrap_or_default()))
@@ -120,6 +131,21 @@ struct Device {
     mount: (u64, Weak<Mount>),
 }
 
+/// How an export is shown that is one of these.
+#[derive(Default)]
+pub struct Shown {
+    /// The block device that it is, or stands on.
+    pub device: Option<String>,
+    /// The link to that.
+    pub link: Option<String>,
+    /// Who serves its target.
+    pub server: Option<Server>,
+    /// Initiators that have it.
+    pub sessions: Vec<String>,
+    /// How it is.
+    pub health: Option<view::ExportHealth>,
+}
+
 /// What became of an export that was to go.
 pub enum Left {
     /// It is gone, or nobody is there who could say.
@@ -162,8 +188,9 @@ fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -
     }
 }
 
-fn kind_of(address: &ExportAddress) -> Option<Kind> {
+fn kind_of(address: &ExportAddress, volume: Uuid, secret: Option<&Secret>) -> Option<Kind> {
     match address {
+        ExportAddress::Iscsi(own) => Some(Kind::Iscsi(Box::new(iscsi::told(own, volume, secret)))),
         ExportAddress::Device => Some(Kind::Device),
         ExportAddress::Ublk => Some(Kind::Ublk),
         ExportAddress::File(path) => Some(Kind::File(path.clone())),
@@ -197,17 +224,30 @@ impl Services {
         self.ending.send_replace(true);
     }
 
-    /// Whether there is who makes devices and files.
+    /// Whether there is who makes devices and files. One that is about to come is waited for.
     ///
     /// # Errors
     /// There is not.
-    pub fn check(&self) -> Result<(), Error> {
-        if *self.is_there.borrow() { Ok(()) } else { Err(absent()) }
+    pub async fn check(&self) -> Result<(), Error> {
+        let mut there = self.is_there.subscribe();
+        let waits = self.inner().since.map_or(Duration::ZERO, |since| since.elapsed());
+        let comes = timeout(RETURNS.saturating_sub(waits), there.wait_for(|is_there| *is_there));
+        if comes.await.is_ok_and(|told| told.is_ok()) { Ok(()) } else { Err(absent()) }
     }
 
-    /// An export of an array that runs is to be there.
-    pub fn want(&self, array: &ArrayStatus, status: &ExportStatus, target: Target) {
-        let Some(kind) = kind_of(&status.address) else { return };
+    /// An export of an array that runs is to be there, if its secret is known that has one.
+    pub fn want(
+        &self,
+        array: &ArrayStatus,
+        status: &ExportStatus,
+        target: Target,
+        secret: Result<Option<Secret>, String>,
+    ) {
+        let (secret, problem) = match secret {
+            Ok(secret) => (secret, None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let Some(kind) = kind_of(&status.address, status.volume, secret.as_ref()) else { return };
         let bytes = array.volumes.iter().find(|volume| volume.uuid == status.volume);
         let bytes = bytes.map_or(0, |volume| volume.bytes);
         let id = uri::connection_id(&array.uuid.to_string(), status.id);
@@ -217,7 +257,9 @@ impl Services {
         let export = target.export.clone();
         let is_known = |own: &Own| {
             let of = |target: &Target| (target.array, target.volume);
-            of(&own.target) == of(&target) && own.wanted.kind == kind && !own.wanted.suspended
+            of(&own.target) == of(&target)
+                && (&own.wanted.kind, &own.problem) == (&kind, &problem)
+                && !own.wanted.suspended
         };
         let known = inner.exports.get(&export).filter(|own| is_known(own));
         let had = known.map(|own| own.wanted.bytes);
@@ -236,7 +278,7 @@ impl Services {
                 device.array.store(target.array.0, Ordering::Relaxed);
                 (mount, wanted.attached) = (served.mount, true);
             }
-            let own = Own { target, wanted, mount, standing: None };
+            let own = Own { target, wanted, mount, standing: None, problem };
             inner.exports.insert(export.clone(), own);
             inner.change(&export, |_| ());
         } else if had != Some(bytes) {
@@ -271,7 +313,8 @@ impl Services {
             let volume = array.volumes.iter().find(|volume| volume.uuid == export.volume)?;
             let id = uri::connection_id(&array.array.to_string(), export.id);
             let name = (array.name.clone(), volume.name.clone());
-            let wanted = wanted_of(id, name, kind_of(&export.address)?, array.block_bytes);
+            let kind = kind_of(&export.address, export.volume, None)?;
+            let wanted = wanted_of(id, name, kind, array.block_bytes);
             Some(Wanted { suspended: true, ..wanted })
         };
         let all = arrays.flat_map(|array| array.exports.iter().map(move |e| (array, e)));
@@ -330,6 +373,20 @@ impl Services {
         all
     }
 
+    /// Has exports that hosts use rest, before their array stops: they wait.
+    pub async fn rest(&self, exports: &[String]) {
+        let all = exports.iter().filter(|export| self.suspend(export));
+        let waits = all.collect::<Vec<_>>();
+        let all_rest = async {
+            for export in waits {
+                // Nobody is there who could: hosts may see errors.
+                let _ = self.wait(export, PATIENCE).await;
+            }
+        };
+        // Or it took too long.
+        let _ = timeout(PATIENCE, all_rest).await;
+    }
+
     /// Has an export go, unless somebody uses it; then it stays as it was.
     pub async fn leave(&self, export: &str) -> Result<Left, Error> {
         if self.set_leaving(export, true).is_none() {
@@ -355,14 +412,18 @@ impl Services {
     /// Whether a device is, or was, linked for an export.
     fn has_link(&self, export: &str) -> bool {
         let inner = self.inner();
-        let own = inner.exports.get(export).filter(|own| !matches!(own.wanted.kind, Kind::File(_)));
+        let is_device = |own: &&Own| !matches!(own.wanted.kind, Kind::File(_));
+        let own = inner.exports.get(export).filter(is_device);
         let link = own.and_then(|own| services::link(&own.wanted.array, &own.wanted.volume));
         link.is_some_and(|link| link.is_symlink())
     }
 
-    /// An export that was to leave stays.
+    /// An export that was to leave, or to rest, stays.
     pub fn stay(&self, export: &str) {
-        self.set_leaving(export, false);
+        self.inner().change(export, |own| {
+            (own.wanted.leaving, own.wanted.suspended) = (false, false);
+        });
+        self.changed.send_replace(());
     }
 
     /// Whether it was attached.
@@ -408,14 +469,12 @@ impl Services {
     /// Whether an export is one of these, and can be used.
     pub fn serves(&self, export: &str) -> bool {
         let ok = view::ServiceState::Ok;
-        self.shown(export).is_some_and(|(_, _, health)| health.state == ok)
+        let health = self.shown(export).and_then(|shown| shown.health);
+        health.is_some_and(|health| health.state == ok)
     }
 
     /// How an export is, if it is one of these.
-    pub fn shown(
-        &self,
-        export: &str,
-    ) -> Option<(Option<String>, Option<String>, view::ExportHealth)> {
+    pub fn shown(&self, export: &str) -> Option<Shown> {
         let inner = self.inner();
         let own = inner.exports.get(export)?;
         let is_there = *self.is_there.borrow();
@@ -447,11 +506,20 @@ impl Services {
             health.state = view::ServiceState::Failed;
             health.problem = Some("its array does not run".to_owned());
         }
+        if let Some(problem) = &own.problem {
+            health.state = view::ServiceState::Failed;
+            health.problem = Some(problem.clone());
+        }
         let Wanted { kind, array, volume, .. } = &own.wanted;
-        let is_file = matches!(kind, Kind::File(_));
-        let link = services::link(array, volume).filter(|_| !is_file);
-        let link = link.map(|link| link.display().to_string());
-        Some((said.and_then(|said| said.device.clone()), link, health))
+        let is_device = matches!(kind, Kind::Device | Kind::Ublk);
+        let link = services::link(array, volume).filter(|_| is_device);
+        Some(Shown {
+            device: said.and_then(|said| said.device.clone()),
+            link: link.map(|link| link.display().to_string()),
+            server: said.and_then(|said| said.server),
+            sessions: said.map(|said| said.sessions.clone()).unwrap_or_default(),
+            health: Some(health),
+        })
     }
 
     /// Whether an export is a device of ublk now.
@@ -575,7 +643,7 @@ impl Services {
         for said in all {
             let own = inner.exports.values_mut().find(|own| own.wanted.id == said.id);
             if let Some(own) = own {
-                let how = |s: &Standing| (s.state, s.device.clone(), s.problem.clone());
+                let how = |s: &Standing| Standing { revision: 0, checked: 0, ..s.clone() };
                 is_other |= own.standing.as_ref().map(how) != Some(how(&said));
                 own.standing = Some(said);
             }
@@ -590,8 +658,15 @@ impl Services {
         let mut all: BTreeMap<&str, &Wanted> =
             inner.absent.iter().map(|wanted| (wanted.id.as_str(), wanted)).collect();
         all.extend(inner.exports.values().map(|own| (own.wanted.id.as_str(), &own.wanted)));
+        let mut exports: Vec<Wanted> = all.into_values().cloned().collect();
+        // What can't be served yet rests: nothing of it ends.
+        let waits = |wanted: &Wanted| {
+            let mut known = inner.exports.values();
+            known.any(|own| own.wanted.id == wanted.id && own.problem.is_some())
+        };
+        exports.iter_mut().filter(|own| waits(own)).for_each(|own| own.suspended = !own.leaving);
         let (cores, rings) = (data.cores(), data.has_rings());
-        Order::Wanted { cores, rings, exports: all.into_values().cloned().collect() }
+        Order::Wanted { cores, rings, exports }
     }
 
     /// Serves `palisade services`, one at a time, until it is aborted. Only root is it, or the

@@ -54,9 +54,12 @@ pub const ALERTS_ASIDE: &str = "alerts-aside.json";
 /// The file that says how mail is sent, with the password.
 pub const MAIL: &str = "mail.json";
 
+/// The file of CHAP secrets.
+pub const CHAP: &str = "chap.json";
+
 /// The daemon's files, beside those of the audit log. Each may be there twice, as one is being
 /// written.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     LOCK,
     ACCOUNTS,
     CERTIFICATE,
@@ -69,6 +72,7 @@ const FILES: [&str; 12] = [
     ALERTS,
     ALERTS_ASIDE,
     MAIL,
+    CHAP,
 ];
 
 /// What the name of a file that is being written ends with.

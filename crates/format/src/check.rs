@@ -5,7 +5,7 @@ use crate::encode;
 use crate::limits::{
     ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_BYTES_MAX, EXPORTS_MAX, EXTENTS_MAX, HOSTS_MAX,
     IQN_MAX, JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
-    REGIONS_MAX, SERIAL_MAX, USER_MAX, VOLUMES_MAX,
+    REGIONS_MAX, SECRETS_END, SERIAL_MAX, USER_MAX, VOLUMES_MAX,
 };
 use crate::record::{
     ArrayRecord, ExportAddress, Extent, IscsiExport, Listener, NvmeExport, SlotState,
@@ -205,6 +205,7 @@ fn iscsi_export(export: &IscsiExport) -> Rule {
     listeners(&export.portals)?;
     let user_fits = |user: &String| (1..=USER_MAX).contains(&user.len()) && text_fits(user);
     rule(export.user.as_ref().is_none_or(user_fits), "the user of an export is not possible")?;
+    rule(export.secret < SECRETS_END, "the number of a secret is not possible")?;
     let initiators = &export.initiators;
     rule((1..=HOSTS_MAX).contains(&initiators.len()), "an export names no or too many hosts")?;
     let name_fits = |name: &String| (1..=IQN_MAX).contains(&name.len()) && text_fits(name);

@@ -346,11 +346,12 @@ fn iscsi(bytes: &[u8]) -> Result<IscsiExport, FormatError> {
         2 => IscsiServer::Tgt,
         _ => return invalid("who serves an export is not known"),
     };
-    from.zeros(3)?;
+    let secret = [from.u8()?, from.u8()?, from.u8()?, 0];
+    let secret = u32::from_le_bytes(secret);
     let user = text(from)?;
     let user = (!user.is_empty()).then_some(user);
     let (portals, initiators) = places(from, portals, initiators)?;
-    Ok(IscsiExport { portals, initiators, user, server })
+    Ok(IscsiExport { portals, initiators, user, secret, server })
 }
 
 fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {

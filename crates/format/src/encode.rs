@@ -269,7 +269,9 @@ fn iscsi(out: &mut Writer, export: &IscsiExport) {
         IscsiServer::Lio => 1,
         IscsiServer::Tgt => 2,
     });
-    out.zeros(3);
+    for shift in [0, 8, 16] {
+        out.u8((export.secret >> shift & 0xff) as u8);
+    }
     texts(out, iscsi_texts(export));
 }
 

@@ -50,6 +50,8 @@ pub const NAMESPACES_MAX: u32 = 1024;
 pub const NQN_MAX: usize = 223;
 /// Most bytes of a name of iSCSI.
 pub const IQN_MAX: usize = 223;
+/// Numbers that tell secrets apart are smaller.
+pub const SECRETS_END: u32 = 1 << 24;
 /// Most bytes of the name by which initiators prove who they are.
 pub const USER_MAX: usize = 64;
 /// Most exports of an array.

@@ -154,6 +154,8 @@ pub struct IscsiExport {
     pub initiators: Vec<String>,
     /// The name by which they prove who they are (CHAP); the secret is not in the record.
     pub user: Option<String>,
+    /// Tells the secret that the export was made with from those of exports before; below 2^24.
+    pub secret: u32,
     /// Who serves it.
     pub server: IscsiServer,
 }

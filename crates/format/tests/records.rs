@@ -94,6 +94,7 @@ fn exports_over_iscsi_keep_their_rules() {
         IscsiExport { initiators: vec![String::new()], ..own.clone() },
         IscsiExport { initiators: vec![long(limits::IQN_MAX)], ..own.clone() },
         IscsiExport { user: Some(String::new()), ..own.clone() },
+        IscsiExport { secret: limits::SECRETS_END, ..own.clone() },
         IscsiExport { user: Some(long(limits::USER_MAX)), ..own.clone() },
         IscsiExport { initiators: vec!["x".repeat(223); 100], ..own },
     ] {

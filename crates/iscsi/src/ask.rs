@@ -137,11 +137,20 @@ const OPERATION: [(&str, &str); 14] = [
     ("ErrorRecoveryLevel", "0"),
 ];
 
-/// Logs in, reads the first block, and logs out; the block. It takes no longer than `limit`.
+/// What a target tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The first block.
+    pub block: Vec<u8>,
+    /// The unit's bytes.
+    pub bytes: u64,
+}
+
+/// Logs in, reads the first block, and logs out. It takes no longer than `limit`.
 ///
 /// # Errors
 /// Why it could not.
-pub fn ask(asked: &Asked<'_>, limit: Duration) -> Result<Vec<u8>> {
+pub fn ask(asked: &Asked<'_>, limit: Duration) -> Result<Told> {
     let end = Instant::now() + limit;
     let stream = TcpStream::connect_timeout(&asked.portal, limit).map_err(late)?;
     stream.set_nodelay(true)?;
@@ -262,7 +271,7 @@ impl<S: Read + Write> Session<S> {
         own.lead_on((OPERATIONAL, FULL), &OPERATION)
     }
 
-    fn read_a_block(&mut self, unit: u8) -> Result<Vec<u8>> {
+    fn read_a_block(&mut self, unit: u8) -> Result<Told> {
         // READ CAPACITY (16), SBC-3, 5.16.
         let mut capacity = [0; 16];
         (capacity[0], capacity[1]) = (0x9e, 0x10);
@@ -273,12 +282,14 @@ impl<S: Read + Write> Session<S> {
         if !BLOCK.contains(&bytes) {
             return Err(Refusal::Protocol("blocks of a size that there is not"));
         }
+        // The last block's number comes before its size.
+        let last = told.first_chunk().map_or(0, |field| u64::from_be_bytes(*field));
         // READ (16), SBC-3, 5.11: one block, the first.
         let mut read = [0; 16];
         (read[0], read[13]) = (0x88, 1);
         let block = self.command(unit, read, bytes)?;
         match block.len() == bytes as usize {
-            true => Ok(block),
+            true => Ok(Told { block, bytes: last.saturating_add(1).saturating_mul(bytes.into()) }),
             false => Err(Refusal::Protocol("less than a block")),
         }
     }

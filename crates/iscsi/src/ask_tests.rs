@@ -131,6 +131,8 @@ impl Target {
             data.data = vec![pdu.header[9]; bytes];
         } else {
             data.data = vec![0; 32];
+            // The last block's number.
+            data.data[..8].copy_from_slice(&99u64.to_be_bytes());
             data.data[8..12].copy_from_slice(&BLOCK_BYTES.to_be_bytes());
         }
         if is_read && self.wrong == Wrong::Medium {
@@ -168,7 +170,7 @@ fn account(secret: &str) -> Account {
 }
 
 /// What is said to who asks such a target, within so long, and how many commands it got.
-fn asked(target: Target, own: Option<&Account>, limit: Duration) -> (Result<Vec<u8>>, usize) {
+fn asked(target: Target, own: Option<&Account>, limit: Duration) -> (Result<Told>, usize) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let portal = listener.local_addr().expect("an address");
     let [target_name, initiator] = ["iqn.2026-11.example:t", "iqn.2026-11.example:i"]
@@ -189,7 +191,7 @@ fn a_block_is_read_from_a_target_that_serves() {
     for asks in [false, true] {
         let target = Target { wrong: Wrong::Nothing, account: None, asks };
         let (told, commands) = asked(target, None, LIMIT);
-        assert_eq!(told.expect("read"), [1; 512]);
+        assert_eq!(told.expect("read"), Told { block: vec![1; 512], bytes: 100 * 512 });
         // The first was told of what had happened.
         assert_eq!(commands, 3);
     }
@@ -203,7 +205,7 @@ fn who_has_the_secret_is_let_in() {
     };
     let own = account("abcdefghijkl");
     let (told, _) = asked(target("abcdefghijkl"), Some(&own), LIMIT);
-    assert_eq!(told.expect("read").len(), 512);
+    assert_eq!(told.expect("read").block.len(), 512);
     for own in [Some(&own), None] {
         let (told, commands) = asked(target("abcdefghijkm"), own, LIMIT);
         let said = told.expect_err("not let in").to_string();

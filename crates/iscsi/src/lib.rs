@@ -21,9 +21,12 @@ mod name;
 mod pdu;
 
 pub use account::{Account, Secret, WrongSecret, WrongUser};
-pub use ask::{Asked, Refusal, ask};
+pub use ask::{Asked, Refusal, Told, ask};
 pub use identity::{Identity, PRODUCT, VENDOR};
 pub use name::{Name, NameError};
 
 /// The port of targets (RFC 7143, section 4.2.8).
 pub const PORT: u16 = 3260;
+
+/// The number of a target's unit (LUN). Some servers have something of their own at 0.
+pub const UNIT: u8 = 1;

@@ -52,6 +52,11 @@ impl Name {
         if text.chars().all(may_be) { Ok(Self(text)) } else { Err(NameError::Characters) }
     }
 
+    /// A name of ours, which is one.
+    pub(crate) fn of_ours(text: String) -> Self {
+        Self(text)
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -10,6 +10,7 @@ use crate::volume::Name;
 use clap::Subcommand;
 use clap_complete::engine::ArgValueCompleter;
 use control::names;
+use redfish::access::Secret;
 use redfish::messages as say;
 use redfish::read;
 use redfish::service::uri;
@@ -17,7 +18,9 @@ use redfish::view::{self, Answer};
 use serde::Serialize;
 use serde_json::{Value, json};
 use services::Kept;
-use std::net::IpAddr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// What can be done with exports.
@@ -29,7 +32,7 @@ pub enum Command {
         #[arg(add = ArgValueCompleter::new(complete::volumes))]
         name: Name,
         #[command(flatten)]
-        service: Service,
+        service: Box<Service>,
         #[command(flatten)]
         how: How,
     },
@@ -64,7 +67,16 @@ pub enum Command {
 }
 
 /// What serves nobody over NVMe.
-const NO_NVME: [&str; 5] = ["nbd", "local", "ublk", "fuse", "vhost_user"];
+const NO_NVME: [&str; 6] = ["nbd", "local", "ublk", "fuse", "vhost_user", "iscsi"];
+
+/// What tells hosts of no address.
+const NO_HOSTS: [&str; 5] = ["nbd", "local", "ublk", "fuse", "vhost_user"];
+
+/// What serves no initiators.
+const NO_ISCSI: [&str; 6] = ["nbd", "nvme_tcp", "local", "ublk", "fuse", "vhost_user"];
+
+/// Most bytes of a file with a secret that are read.
+const SECRET_MOST: u64 = 4096;
 
 /// How a volume is served.
 #[derive(Debug, clap::Args)]
@@ -97,14 +109,51 @@ pub struct Service {
     /// NVMe: let any host connect
     #[arg(long, conflicts_with_all = ["host"], conflicts_with_all = NO_NVME)]
     any_host: bool,
-    /// NVMe: address that hosts are told behind address translation, one for each --nvme-tcp
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = NO_NVME)]
+    /// NVMe, iSCSI: address that hosts are told behind address translation, one for each of ours
+    #[arg(long, value_name = "ADDR:PORT", num_args = 1.., conflicts_with_all = NO_HOSTS)]
     advertise: Vec<String>,
+    /// Serve an iSCSI target at ADDR:PORT, with an IP address; may be repeated
+    #[arg(long, value_name = "ADDR:PORT", num_args = 1.., group = "protocol")]
+    iscsi: Vec<String>,
+    /// iSCSI: IQN of an initiator that may log in; may be repeated
+    #[arg(long, value_name = "IQN", num_args = 1.., conflicts_with_all = NO_ISCSI)]
+    initiator: Vec<String>,
+    /// iSCSI: name by which initiators log in, with a secret (CHAP)
+    #[arg(long, value_name = "USER", conflicts_with_all = NO_ISCSI)]
+    chap: Option<String>,
+    /// iSCSI: file with the secret of --chap, 12 to 16 characters (-: standard input)
+    #[arg(long, value_name = "PATH", conflicts_with_all = NO_ISCSI)]
+    secret_file: Option<PathBuf>,
+    /// iSCSI: who serves the target [default: lio where the kernel has it and ublk, else tgt]
+    #[arg(long, value_enum, conflicts_with_all = NO_ISCSI)]
+    server: Option<Server>,
+}
+
+/// Who serves a target.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Server {
+    /// The kernel's LIO, over a ublk device
+    Lio,
+    /// tgt, over a file of FUSE
+    Tgt,
+}
+
+/// The secret in a file: its first line.
+fn secret(path: &Path) -> Result<Secret, Problem> {
+    let mut text = String::new();
+    let read = match path.to_str() {
+        Some("-") => io::stdin().lock().take(SECRET_MOST).read_to_string(&mut text),
+        _ => File::open(path).and_then(|f| f.take(SECRET_MOST).read_to_string(&mut text)),
+    };
+    read.map_err(|error| Problem::new(&say::SECRET_NOT_READ, &[&path.display(), &error]))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Secret::new(line.strip_suffix('\r').unwrap_or(line)))
 }
 
 impl Service {
-    fn request(&self, Name { array, volume }: Name) -> view::CreateExport {
-        view::CreateExport {
+    fn request(&self, Name { array, volume }: Name) -> Result<view::CreateExport, Problem> {
+        let iscsi = !self.iscsi.is_empty();
+        Ok(view::CreateExport {
             array,
             volume,
             nbd: self.nbd.as_deref().map(absolute),
@@ -112,14 +161,29 @@ impl Service {
             subsystem: self.subsystem.clone(),
             hosts: self.host.clone(),
             any_host: self.any_host,
-            advertise: self.advertise.clone(),
+            advertise: if iscsi { Vec::new() } else { self.advertise.clone() },
             local: match (&self.fuse, &self.vhost_user) {
                 (Some(path), _) => Some(view::LocalExport::File(absolute_path(path))),
                 (None, Some(path)) => Some(view::LocalExport::VhostUser(absolute_path(path))),
                 (None, None) if self.ublk => Some(view::LocalExport::Ublk),
                 (None, None) => self.local.then_some(view::LocalExport::Device),
             },
-        }
+            iscsi: if iscsi { Some(self.iscsi()?) } else { None },
+        })
+    }
+
+    fn iscsi(&self) -> Result<view::CreateIscsi, Problem> {
+        Ok(view::CreateIscsi {
+            portals: self.iscsi.clone(),
+            initiators: self.initiator.clone(),
+            advertise: self.advertise.clone(),
+            user: self.chap.clone(),
+            secret: self.secret_file.as_deref().map(secret).transpose()?,
+            server: self.server.map(|server| match server {
+                Server::Lio => view::IscsiServer::Lio,
+                Server::Tgt => view::IscsiServer::Tgt,
+            }),
+        })
     }
 }
 
@@ -127,7 +191,7 @@ impl Service {
 pub async fn run(command: &Command, client: &Client) -> Result<(), Problem> {
     match command {
         Command::Create { name, service, how } => {
-            create(service.request(name.clone()), *how, client).await?;
+            create(service.request(name.clone())?, *how, client).await?;
         }
         Command::List { output } => {
             let arrays = fetch::arrays(client, &[Part::Exports]).await?;
@@ -167,10 +231,11 @@ async fn create(request: view::CreateExport, how: How, client: &Client) -> Resul
     control::check_export(&request)?;
     let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
     let volume = names::volume(names::running(&arrays, &request.array)?, &request.volume)?;
-    let collection = match (&request.nbd, &request.local) {
-        (Some(_), _) => uri::NBD_CONNECTIONS,
-        (None, Some(_)) => uri::LOCAL_CONNECTIONS,
-        (None, None) => uri::NVME_CONNECTIONS,
+    let collection = match (&request.nbd, &request.local, &request.iscsi) {
+        (Some(_), ..) => uri::NBD_CONNECTIONS,
+        (None, Some(_), _) => uri::LOCAL_CONNECTIONS,
+        (None, None, Some(_)) => uri::ISCSI_CONNECTIONS,
+        (None, None, None) => uri::NVME_CONNECTIONS,
     };
     let body = json!({
         "VolumeInfo": [{ "Volume": fetch::link(&uri::volume(&volume.uuid)) }],
@@ -178,7 +243,11 @@ async fn create(request: view::CreateExport, how: How, client: &Client) -> Resul
     });
     if let Some(made) = confirm::change(&Change::post(collection, body), how, client).await? {
         let export = read::export(&made)?;
-        let connect = export.nvme.as_ref().map(connect).unwrap_or_default();
+        let connect = match (&export.nvme, &export.iscsi) {
+            (Some(nvme), _) => connect(nvme),
+            (None, Some(iscsi)) => log_in(iscsi),
+            (None, None) => Vec::new(),
+        };
         how.output.print(&Answer::new(Created { export, connect }), created);
     }
     Ok(())
@@ -229,8 +298,54 @@ fn connect(nvme: &view::NvmeExport) -> Vec<String> {
     nvme.hosts.iter().flat_map(of_host).collect()
 }
 
+/// What logs Linux hosts in to a target (iscsiadm of open-iscsi): lines for each portal. Nodes are
+/// named, not discovered: discovery tells the addresses that the server has.
+fn log_in(iscsi: &view::IscsiExport) -> Vec<String> {
+    let told = if iscsi.advertise.is_empty() { &iscsi.portals } else { &iscsi.advertise };
+    let of_portal = |portal: &String| {
+        let any = portal.parse().ok().filter(|at: &SocketAddr| at.ip().is_unspecified());
+        let portal =
+            any.map_or_else(|| portal.clone(), |at| format!("{ANY_ADDRESS}:{}", at.port()));
+        let node = format!("iscsiadm -m node -T {} -p {portal}", iscsi.target);
+        let set = |name: &str, value: &str| format!("{node} -o update -n {name} -v {value}");
+        let mut lines = vec![format!("{node} -o new")];
+        if let Some(user) = &iscsi.user {
+            lines.push(set("node.session.auth.authmethod", "CHAP"));
+            lines.push(set("node.session.auth.username", user));
+            lines.push(set("node.session.auth.password", "SECRET"));
+        }
+        lines.push(format!("{node} --login"));
+        lines
+    };
+    told.iter().flat_map(of_portal).collect()
+}
+
+/// How a request wants a volume to be served over iSCSI.
+fn wanted_of(iscsi: &view::CreateIscsi) -> Value {
+    let mut own = json!({ "Portals": iscsi.portals, "Initiators": iscsi.initiators });
+    if !iscsi.advertise.is_empty() {
+        own["Advertise"] = json!(iscsi.advertise);
+    }
+    if let Some(user) = &iscsi.user {
+        own["User"] = json!(user);
+    }
+    if let Some(secret) = &iscsi.secret {
+        own["Secret"] = json!(secret.reveal());
+    }
+    if let Some(server) = iscsi.server {
+        own["Server"] = json!(match server {
+            view::IscsiServer::Lio => "Lio",
+            view::IscsiServer::Tgt => "Tgt",
+        });
+    }
+    own
+}
+
 /// How a request wants a volume to be served.
 fn wanted(request: &view::CreateExport) -> Value {
+    if let Some(iscsi) = &request.iscsi {
+        return wanted_of(iscsi);
+    }
     if let Some(nbd) = &request.nbd {
         return json!({ "Listeners": [nbd] });
     }
@@ -289,6 +404,18 @@ fn detail(export: &view::Export) -> String {
     more("link", &export.link);
     more("file", &export.file);
     more("socket", &export.socket);
+    if let Some(iscsi) = &export.iscsi {
+        more("target", &Some(format!("{}, LUN {}", iscsi.target, iscsi.unit)));
+        more("served by", &iscsi.server.map(|server| server.word().to_owned()));
+        more("portals", &Some(iscsi.portals.join(", ")));
+        let told = Some(iscsi.advertise.join(", "));
+        more("hosts told", &told.filter(|_| !iscsi.advertise.is_empty()));
+        more("initiators", &Some(iscsi.initiators.join(", ")));
+        more("CHAP user", &iscsi.user);
+        for session in &iscsi.sessions {
+            more("logged in", &Some(session.clone()));
+        }
+    }
     if let Some(health) = &export.health {
         more("health", &Some(health.state.word().to_owned()));
         more("problem", &health.problem);
@@ -355,6 +482,22 @@ mod tests {
             .flat_map(|host| lines.iter().map(move |line| format!("{line} -q {host}")))
             .collect();
         assert_eq!(connect(&both), whole);
+        let iscsi = |user: Option<&str>, portal: &str| view::IscsiExport {
+            target: "iqn.t".to_owned(),
+            unit: 1,
+            portals: vec![portal.to_owned()],
+            advertise: Vec::new(),
+            initiators: vec!["iqn.i".to_owned()],
+            user: user.map(str::to_owned),
+            server: None,
+            sessions: Vec::new(),
+        };
+        let node = "iscsiadm -m node -T iqn.t -p ADDR:3260";
+        let lines = log_in(&iscsi(None, "0.0.0.0:3260"));
+        assert_eq!(lines, [format!("{node} -o new"), format!("{node} --login")]);
+        let lines = log_in(&iscsi(Some("u"), "[::1]:3260"));
+        assert_eq!(lines.len(), 5);
+        assert!(lines[2].contains("-p [::1]:3260 -o update -n node.session.auth.username -v u"));
         let told = view::NvmeExport { advertise: vec!["198.51.100.1:4420".to_owned()], ..one };
         assert_eq!(connect(&told), [line("198.51.100.1")]);
     }

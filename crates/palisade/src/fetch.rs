@@ -129,7 +129,7 @@ pub const ALL: &[Part] = &[Part::Volumes, Part::Exports, Part::Tasks];
 async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
     let none = || json!({ "Members": [] });
     let (mut jobs, mut volumes) = (none(), none());
-    let (mut nvme, mut nbd, mut local) = (none(), none(), none());
+    let (mut nvme, mut nbd, mut local, mut iscsi) = (none(), none(), none(), none());
     if wanted.contains(&Part::Tasks) {
         jobs = expanded(client, uri::JOBS).await?;
     }
@@ -137,12 +137,13 @@ async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
         nvme = expanded(client, uri::NVME_CONNECTIONS).await?;
         nbd = expanded(client, uri::NBD_CONNECTIONS).await?;
         local = expanded(client, uri::LOCAL_CONNECTIONS).await?;
+        iscsi = expanded(client, uri::ISCSI_CONNECTIONS).await?;
     }
     if wanted.contains(&Part::Volumes) {
         volumes = expanded(client, uri::VOLUMES).await?;
     }
     let pools = expanded(client, uri::POOLS).await?;
-    Ok(Fetched { pools, volumes, nvme, nbd, local, jobs, ..Fetched::default() })
+    Ok(Fetched { pools, volumes, nvme, nbd, local, iscsi, jobs, ..Fetched::default() })
 }
 
 /// All arrays, with these parts of them.

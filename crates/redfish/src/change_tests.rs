@@ -475,6 +475,7 @@ fn a_connection_is_an_export() {
         any_host: false,
         advertise: vec!["a:1".into()],
         local: None,
+        iscsi: None,
     };
     assert_eq!(connections("nvme", &body), Ok(Change::CreateExport(wanted)));
     refused(connections("nbd", &body), "PropertyUnknown", "#/Oem/Palisade/Advertise");
@@ -485,6 +486,21 @@ fn a_connection_is_an_export() {
     assert_eq!(export.nbd.as_deref(), Some("unix:/run/x"));
     assert!(export.nvme_tcp.is_empty());
 
+    let body = json!({"VolumeInfo": info, "Oem": {"Palisade": {"Portals": ["[::1]:3260"],
+        "Initiators": ["iqn.i"], "User": "u", "Secret": "hidden-hidden", "Server": "Tgt"}}});
+    let made = connections("iscsi", &body);
+    assert!(!format!("{made:?}").contains("hidden"));
+    let Ok(Change::CreateExport(export)) = made else { panic!("not taken") };
+    let iscsi = export.iscsi.expect("iSCSI");
+    assert_eq!(
+        (&iscsi.portals[..], iscsi.user.as_deref()),
+        (&["[::1]:3260".into()][..], Some("u"))
+    );
+    assert_eq!(iscsi.secret.expect("given").reveal(), "hidden-hidden");
+    assert_eq!(iscsi.server, Some(view::IscsiServer::Tgt));
+
+    let body = json!({"VolumeInfo": info, "ConnectionType": "Storage",
+        "Oem": {"Palisade": {"Listeners": ["unix:/run/x"]}}});
     let bare = json!({"VolumeInfo": info});
     refused(connections("nbd", &bare), "PropertyMissing", "#/Oem/Palisade/Listeners");
     assert_eq!(why(connections("fc", &body)).0, 404);

@@ -40,6 +40,8 @@ pub struct Fetched {
     pub nbd: Value,
     /// `Connections` of the fabric `local`, with members.
     pub local: Value,
+    /// `Connections` of the fabric `iscsi`, with members.
+    pub iscsi: Value,
     /// `Jobs`, with members.
     pub jobs: Value,
 }
@@ -138,6 +140,7 @@ pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     let mut exports = all(&fetched.nvme, numbered)?;
     exports.extend(all(&fetched.nbd, numbered)?);
     exports.extend(all(&fetched.local, numbered)?);
+    exports.extend(all(&fetched.iscsi, numbered)?);
     exports.sort_by_key(|(_, number, _)| *number);
     let tasks = all(&fetched.jobs, task)?;
     let array = |pool: &Value| {

@@ -1,5 +1,8 @@
 //! What the daemon is asked to change, in the words of the product: what bodies of requests become.
 
+use crate::access::Secret;
+use serde::{Deserialize, Serialize};
+
 /// A drive that a request means, as it was when the request was read. Another may be at its path
 /// by now: whoever takes it looks whether it is the same.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -116,6 +119,45 @@ pub struct CreateExport {
     pub advertise: Vec<String>,
     /// For the machine itself.
     pub local: Option<LocalExport>,
+    /// Over iSCSI.
+    pub iscsi: Option<CreateIscsi>,
+}
+
+/// A request to serve a volume over iSCSI.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateIscsi {
+    /// Where: `ADDR:PORT`.
+    pub portals: Vec<String>,
+    /// Names of the initiators that may have it.
+    pub initiators: Vec<String>,
+    /// What initiators are told instead of the portals, in their order.
+    pub advertise: Vec<String>,
+    /// The name by which they prove who they are.
+    pub user: Option<String>,
+    /// By what.
+    pub secret: Option<Secret>,
+    /// Who is to serve it.
+    pub server: Option<IscsiServer>,
+}
+
+/// Who serves a target.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IscsiServer {
+    /// The kernel's LIO.
+    Lio,
+    /// tgt.
+    Tgt,
+}
+
+impl IscsiServer {
+    /// What it is called.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lio => "lio",
+            Self::Tgt => "tgt",
+        }
+    }
 }
 
 /// As what a volume is there on the machine that has its array.

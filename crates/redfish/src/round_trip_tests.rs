@@ -39,6 +39,7 @@ fn fetch(view: &View) -> Fetched {
         nvme: expanded(view, uri::NVME_CONNECTIONS),
         nbd: expanded(view, uri::NBD_CONNECTIONS),
         local: expanded(view, uri::LOCAL_CONNECTIONS),
+        iscsi: expanded(view, uri::ISCSI_CONNECTIONS),
         jobs: expanded(view, uri::JOBS),
     }
 }

@@ -491,6 +491,7 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
             ExportKind::Loop,
             ExportKind::Ublk,
             ExportKind::VhostUser,
+            ExportKind::Iscsi,
         ];
         kind = random.pick(&all);
     }
@@ -498,7 +499,7 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         let unix = "unix:/run/a b.sock".to_owned();
         nbd = Some(if random.chance() { unix } else { listener(random) });
     }
-    let is_local = kind.fabric() == "local";
+    let is_others = ["local", "iscsi"].contains(&kind.fabric());
     let is_device = [ExportKind::Loop, ExportKind::Ublk].contains(&kind);
     Export {
         kind,
@@ -506,7 +507,7 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         link: random.maybe(Random::text).filter(|_| is_device),
         file: random.maybe(Random::text).filter(|_| kind == ExportKind::Fuse),
         socket: random.maybe(Random::text).filter(|_| kind == ExportKind::VhostUser),
-        health: random.maybe(health).filter(|_| is_local),
+        health: random.maybe(health).filter(|_| is_others),
         id: format!("{array}:{number}"),
         array: array.to_owned(),
         volume,
@@ -516,9 +517,26 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         },
         nbd,
         nvme,
+        iscsi: (kind == ExportKind::Iscsi).then(|| iscsi(random)),
         uri: random.text(),
         serving: random.chance(),
         problem: random.maybe(Random::text),
+    }
+}
+
+fn iscsi(random: &mut Random) -> IscsiExport {
+    let portal = |random: &mut Random, _| random.pick(&["10.0.0.1:3260", "[::]:3260"]).to_owned();
+    let names = ["iqn.2026-11.example:a", "eui.02004567a425678d", "naa.52004567ba64678d"];
+    let name = |random: &mut Random, _| random.pick(&names).to_owned();
+    IscsiExport {
+        target: format!("iqn.2026-11.example:{}", random.uuid()),
+        unit: 1,
+        portals: random.several(3, portal),
+        advertise: random.several(2, portal),
+        initiators: random.several(3, name),
+        user: random.maybe(Random::text),
+        server: random.maybe(|random| random.pick(&[IscsiServer::Lio, IscsiServer::Tgt])),
+        sessions: random.several(3, name),
     }
 }
 

@@ -27,13 +27,15 @@ pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
-    AssembleArray, CreateArray, CreateExport, CreateVolume, FailDrive, LocalExport, NamedDrive,
-    ReplaceDrive, ResizeVolume, ScrubArray, WipeDrive,
+    AssembleArray, CreateArray, CreateExport, CreateIscsi, CreateVolume, FailDrive, IscsiServer,
+    LocalExport, NamedDrive, ReplaceDrive, ResizeVolume, ScrubArray, WipeDrive,
 };
 pub use crate::shelf::{
     Shelf, ShelfBay, ShelfKind, ShelfPart, ShelfPort, ShelfState, ShelfUnit, Silence,
 };
-pub use export::{Client, Connection, Export, ExportHealth, ExportKind, NvmeExport, ServiceState};
+pub use export::{
+    Client, Connection, Export, ExportHealth, ExportKind, IscsiExport, NvmeExport, ServiceState,
+};
 pub use owner::Owner;
 pub use plan::{Plan, PlannedArray, PlannedDrive};
 pub use regions::{RegionMap, RegionParts};

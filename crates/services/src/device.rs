@@ -167,6 +167,32 @@ fn go_on(host: &impl Host, driver: &Driver, wanted: &mut Wanted, info: Info) -> 
     Ok(info)
 }
 
+/// Whether who waits for the export's device, if there is one, is served.
+///
+/// # Errors
+/// It waits for the daemon, or that can't be told.
+pub fn is_at_hand(folder: &Path, id: &str) -> io::Result<()> {
+    find(folder, id)?.map_or(Ok(()), |(_, info)| is_served(&info))
+}
+
+/// Which process has the export's device open, in words.
+///
+/// # Errors
+/// That can't be told.
+pub fn opener(folder: &Path, id: &str) -> io::Result<Option<String>> {
+    let device = find(folder, id)?.map(|(_, info)| ublk::device(info.device));
+    Ok(device.and_then(|device| blocks::opened(&device)))
+}
+
+fn is_served(info: &Info) -> io::Result<()> {
+    if matches!(info.state, DeviceState::Live | DeviceState::Dead) {
+        return Ok(());
+    }
+    let device = ublk::device(info.device);
+    let why = "waits for the daemon to serve it; to end it: palisade export release";
+    Err(io::Error::new(ErrorKind::ResourceBusy, format!("{device} {why}")))
+}
+
 /// Ends the export's device, unless somebody uses it.
 ///
 /// # Errors
@@ -177,10 +203,7 @@ pub fn leave(folder: &Path, id: &str) -> io::Result<()> {
         return Ok(());
     };
     let device = ublk::device(info.device);
-    if !matches!(info.state, DeviceState::Live | DeviceState::Dead) {
-        let why = "waits for the daemon to serve it; to end it: palisade export release";
-        return Err(io::Error::new(ErrorKind::ResourceBusy, format!("{device} {why}")));
-    }
+    is_served(&info)?;
     driver.end_if_idle(&info)?;
     links::remove_links_to(&device);
     Ok(())

@@ -8,13 +8,16 @@ use crate::device::{self, Served};
 use crate::health::{self, Asker};
 use crate::mounts::{self, Fresh};
 use crate::ublk::{self, Driver};
-use crate::wire::{FileLook, Kind, Standing, State, Wanted};
-use crate::{blocks, links, loops};
+use crate::wire::{FileLook, Kind, Server, Standing, State, Wanted};
+use crate::{blocks, links, loops, targets};
 use ::ublk::wire::control::Info;
 use rustix::io::Errno;
-use std::io::{self, ErrorKind};
+use rustix::process::Pid;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a keeper needs of the process that it is in.
@@ -41,6 +44,9 @@ pub trait Host {
 
     /// Whether they have io_uring.
     fn has_rings(&self) -> bool;
+
+    /// Has targets looked after as soon as a process ends that serves some.
+    fn watch(&self, process: Pid);
 }
 
 /// How it went.
@@ -48,11 +54,13 @@ struct Outcome {
     state: State,
     problem: Option<String>,
     device: Option<String>,
+    server: Option<Server>,
+    sessions: Vec<String>,
 }
 
 impl Outcome {
     const fn new(state: State) -> Self {
-        Self { state, problem: None, device: None }
+        Self { state, problem: None, device: None, server: None, sessions: Vec::new() }
     }
 
     fn why(state: State, why: impl ToString) -> Self {
@@ -63,13 +71,21 @@ impl Outcome {
 /// Makes of what is there what is wanted. What is wanted once descriptors were handed over takes
 /// its place.
 pub fn converge(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> Standing {
-    let Outcome { state, problem, device } = match (wanted.suspended, wanted.leaving) {
-        (true, _) => Outcome::why(State::Failed, "its array does not run"),
-        (false, true) => leave(host, wanted),
-        (false, false) => serve(host, wanted, asker),
-    };
+    let Outcome { state, problem, device, server, sessions } =
+        match (wanted.suspended, wanted.leaving) {
+            (true, _) => suspend(host.folder(), &wanted.id),
+            (false, true) => leave(host, wanted),
+            (false, false) => serve(host, wanted, asker),
+        };
     let (id, revision, checked) = (wanted.id.clone(), wanted.revision, health::now());
-    Standing { id, revision, state, problem, device, checked }
+    Standing { id, revision, state, problem, device, server, sessions, checked }
+}
+
+/// What is there stays: whoever uses a device waits, or has errors. Initiators of a target would
+/// have them: it rests.
+fn suspend(folder: &Path, id: &str) -> Outcome {
+    let why = targets::rest(folder, id).err().map_or_else(String::new, |why| format!(": {why}"));
+    Outcome::why(State::Failed, format!("its array does not run{why}"))
 }
 
 fn link(wanted: &Wanted) -> Option<PathBuf> {
@@ -104,7 +120,10 @@ impl Mark {
 /// Writes an export's mark: whoever reads it meanwhile finds the one or the other.
 pub fn put(folder: &Path, id: &str, mark: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = folder.join(format!("{id}.new"));
-    std::fs::write(&new, bytes)?;
+    // A name that is there already has the mode that it has.
+    let mut file =
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(bytes)?;
     std::fs::rename(new, mark)
 }
 
@@ -147,8 +166,10 @@ fn serve(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> Outcome {
 /// The driver of ublk, if it is to be had by that, and the device that there is.
 fn driver(host: &impl Host, wanted: &Wanted) -> io::Result<Option<(Driver, Option<Info>)>> {
     let (folder, id) = (host.folder(), &wanted.id);
-    if let Kind::File(_) = wanted.kind {
-        return Ok(None);
+    match &wanted.kind {
+        Kind::File(_) => return Ok(None),
+        Kind::Iscsi(own) if targets::server(host, id, own)? == Server::Tgt => return Ok(None),
+        Kind::Iscsi(_) | Kind::Device | Kind::Ublk => {}
     }
     // Whatever there is meanwhile, requests wait at a device that is there.
     if let Some((driver, info)) = device::find(folder, id)? {
@@ -180,10 +201,41 @@ fn serve_device(
     for path in mounted(host.folder(), &wanted.id)? {
         end_at_once(host.folder(), &wanted.id, &path);
     }
+    if let Kind::Iscsi(own) = &wanted.kind {
+        // A device keeps its size as long as its target has it.
+        let is_other = found.is_some_and(|info| {
+            blocks::bytes(&ublk::device(info.device)).is_ok_and(|bytes| bytes != wanted.bytes)
+        });
+        let has_none = targets::users(host.folder(), wanted, own).is_some_and(|all| all.is_empty());
+        if is_other && has_none {
+            targets::end(host.folder(), &wanted.id)?;
+        }
+    }
     let Served { device, note } = device::serve(host, driver, found, wanted)?;
     set_link(host, wanted, &device)?;
+    if let Kind::Iscsi(_) = wanted.kind {
+        let told = serve_target(host, wanted, Server::Lio, Path::new(&device))?;
+        return Ok(Outcome { problem: told.problem.or(note), device: Some(device), ..told });
+    }
     asker.read_a_block(Path::new(&device))?;
     Ok(Outcome { problem: note, device: Some(device), ..Outcome::new(State::Ok) })
+}
+
+/// Has a target served over a volume's device or file.
+fn serve_target(
+    host: &impl Host,
+    wanted: &Wanted,
+    server: Server,
+    path: &Path,
+) -> io::Result<Outcome> {
+    let Kind::Iscsi(own) = &wanted.kind else { return Ok(Outcome::new(State::Ok)) };
+    let told = targets::serve(host, (wanted, own), server, path);
+    Ok(match told {
+        Ok(targets::Served { sessions, note }) => {
+            Outcome { problem: note, server: Some(server), sessions, ..Outcome::new(State::Ok) }
+        }
+        Err(why) => Outcome { server: Some(server), ..Outcome::why(State::Failed, why) },
+    })
 }
 
 fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
@@ -195,7 +247,7 @@ fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
 /// Where its file is to be; of a device, in which folder.
 fn place(host: &impl Host, wanted: &Wanted) -> io::Result<PathBuf> {
     match &wanted.kind {
-        Kind::Device | Kind::Ublk => Ok(host.folder().to_owned()),
+        Kind::Device | Kind::Ublk | Kind::Iscsi(_) => Ok(host.folder().to_owned()),
         Kind::File(path) => {
             let path = Path::new(path);
             let own = mounts::resolved(path).map_err(|error| named(path, &error))?;
@@ -213,9 +265,10 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 
 fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::Result<Outcome> {
     let (id, place) = (wanted.id.clone(), place(host, wanted)?);
-    let is_device = wanted.kind == Kind::Device;
+    let (is_device, is_target) =
+        (wanted.kind == Kind::Device, matches!(wanted.kind, Kind::Iscsi(_)));
     let mut there = mounted(host.folder(), &id)?;
-    let is_in_place = |path: &PathBuf| match is_device {
+    let is_in_place = |path: &PathBuf| match is_device || is_target {
         true => path.parent() == Some(&*place),
         false => *path == place,
     };
@@ -236,7 +289,7 @@ fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::R
     }
     if !is_device {
         asker.read_a_block(&path)?;
-        return Ok(Outcome::new(State::Ok));
+        return serve_target(host, wanted, Server::Tgt, &path);
     }
     let device = match loops::find(&path).into_iter().next() {
         Some(device) => device,
@@ -260,7 +313,7 @@ fn mount(host: &impl Host, wanted: &mut Wanted, place: PathBuf) -> io::Result<Pa
             Mark { path: place.clone(), is_made }.write(folder, &id)?;
             place
         }
-        Kind::Device | Kind::Ublk => {
+        Kind::Device | Kind::Ublk | Kind::Iscsi(_) => {
             let at = |number: u32| place.join(format!("{id}.{number}"));
             let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
             (0..).map(at).find(is_free).unwrap_or_else(|| at(0))
@@ -298,9 +351,12 @@ fn remove_below(folder: &Path, id: &str, path: &Path) {
 
 fn leave(host: &impl Host, wanted: &Wanted) -> Outcome {
     let folder = host.folder();
-    let outcome = device::leave(folder, &wanted.id)
+    let outcome = device::is_at_hand(folder, &wanted.id)
+        .and_then(|()| targets::let_go(folder, &wanted.id))
+        .and_then(|()| device::leave(folder, &wanted.id))
         .and_then(|()| mounted(folder, &wanted.id))
-        .and_then(|all| all.iter().try_for_each(|path| end_if_idle(folder, wanted, path)));
+        .and_then(|all| all.iter().try_for_each(|path| end_if_idle(folder, wanted, path)))
+        .and_then(|()| targets::end(folder, &wanted.id));
     match outcome {
         Ok(()) => {
             remove_left(folder, &wanted.id);
@@ -358,6 +414,13 @@ fn end_at_once(folder: &Path, id: &str, path: &Path) {
 /// Ends all that is there of an export that is wanted no more, whoever uses it; whether its device
 /// is gone.
 pub fn end_all(folder: &Path, id: &str) -> bool {
+    // A device that waits for its server ends first: what its target has under way waits, too.
+    let waits = device::is_at_hand(folder, id).is_err();
+    let ended = if waits { device::end(folder, id) } else { Ok(()) };
+    if let Err(why) = ended.and_then(|()| targets::end(folder, id)) {
+        runtime::say(format_args!("palisade: the target of export {id}: {why}"));
+        return false;
+    }
     for path in mounted(folder, id).unwrap_or_default() {
         end_at_once(folder, id, &path);
     }

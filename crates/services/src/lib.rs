@@ -19,7 +19,8 @@
 //! | all, as it is not there | whatever                    | nothing                           |
 //!
 //! A block device is one of ublk where the kernel has that, with a table of its own (`device`).
-//! iSCSI targets are to stand on either ([`targets`], [`tgt`]); the daemon wants none yet.
+//! iSCSI targets stand on either ([`targets`]); who serves them is told what it has to know, and
+//! looked after.
 //!
 //! Invariants
 //! - Only what was made here is touched: a mount says by its source whose it is, a loop device by
@@ -34,6 +35,7 @@ mod device;
 mod health;
 mod keeper;
 mod links;
+mod lio;
 mod loops;
 mod mounts;
 mod release;
@@ -50,6 +52,7 @@ pub use run::run;
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -93,6 +96,13 @@ fn not_started(program: &str, package: &str, error: &io::Error) -> io::Error {
     let is_missing = error.kind() == ErrorKind::NotFound;
     let hint = if is_missing { format!("; install {package}") } else { String::new() };
     io::Error::new(error.kind(), format!("{program}: {error}{hint}"))
+}
+
+/// Loads modules of the kernel, as far as there are such: what came of it is seen by what is there.
+fn modprobe(names: &[&str]) {
+    let mut modprobe = Command::new("modprobe");
+    let quiet = modprobe.args(["-q", "-a"]).args(names).stdin(Stdio::null());
+    let _ = quiet.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
 /// Whether a device is one of ublk.

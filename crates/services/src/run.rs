@@ -9,17 +9,21 @@
 //! its export is wanted no more and nothing is left of it.
 
 use crate::keeper::{self, Host};
-use crate::wire::{FileLook, Frame, Order, Receiver, Standing, State, Wanted, Word};
-use crate::{CHECK, health, lock};
+use crate::wire::{FileLook, Frame, Kind, Order, Receiver, Standing, State, Wanted, Word};
+use crate::{CHECK, health, lock, targets};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
-use std::collections::BTreeMap;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::num::NonZeroI32;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// How often the daemon is asked for that is not there.
@@ -51,9 +55,13 @@ struct Inner {
     cores: u16,
     rings: bool,
     goals: BTreeMap<String, Goal>,
+    /// Processes that serve targets, whose end is waited for.
+    watched: BTreeSet<NonZeroI32>,
 }
 
 struct Shared {
+    /// Itself, for threads of its own.
+    me: Weak<Self>,
     folder: PathBuf,
     inner: Mutex<Inner>,
     changed: Condvar,
@@ -75,7 +83,10 @@ pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, St
     let _lock = take(folder).map_err(named)?;
     let folder = folder.canonicalize().map_err(named)?;
     let (inner, changed, sending) = Default::default();
-    let shared = Arc::new(Shared { folder, inner, changed, sending });
+    if let Err(error) = targets::sweep(&folder) {
+        runtime::say(format_args!("palisade: what served targets before: {error}"));
+    }
+    let shared = Arc::new_cyclic(|me| Shared { me: me.clone(), folder, inner, changed, sending });
     let looking = shared.clone();
     std::thread::spawn(move || looking.watch());
     let mut is_said = false;
@@ -215,9 +226,14 @@ impl Shared {
             let asked = (wanted.leaving, wanted.suspended);
             let standing = keeper::converge(&*self, &mut wanted, &mut asker);
             let again = asked != (wanted.leaving, wanted.suspended);
+            // A target that can't rest yet would give its initiators errors.
+            let rests = !wanted.suspended || targets::rest(&self.folder, id).is_ok();
             if self.rest(id, Some((connection, wanted, again))) {
                 // A daemon that has gone wants it anew.
                 let _ = self.tell(&Word::Are(vec![standing]), &[]);
+            }
+            if !rests {
+                self.again(id);
             }
         }
     }
@@ -285,6 +301,8 @@ impl Shared {
                     state: State::Failed,
                     problem: Some(format!("no answer for {since} s")),
                     device: None,
+                    server: None,
+                    sessions: Vec::new(),
                     checked: health::now(),
                 };
                 let _ = self.tell(&Word::Are(vec![standing]), &[]);
@@ -331,9 +349,38 @@ impl Host for Shared {
     fn has_rings(&self) -> bool {
         self.inner().rings
     }
+
+    fn watch(&self, process: Pid) {
+        let Some(me) = self.me.upgrade() else { return };
+        if !self.inner().watched.insert(process.as_raw_nonzero()) {
+            return;
+        }
+        // Without a thread it is seen by the next look.
+        let name = "palisade-watch".to_owned();
+        let _ = std::thread::Builder::new().name(name).spawn(move || me.wait_for(process));
+    }
 }
 
 impl Shared {
+    /// Waits for the end of a process that serves targets, and has all looked at then. One that
+    /// ended soon is left to the next look, so that nothing is started over and over.
+    fn wait_for(&self, process: Pid) {
+        let begun = Instant::now();
+        if let Ok(own) = pidfd_open(process, PidfdFlags::empty()) {
+            let mut waits = [PollFd::new(&own, PollFlags::IN)];
+            while poll(&mut waits, None) == Err(Errno::INTR) {}
+        }
+        let mut inner = self.inner();
+        inner.watched.remove(&process.as_raw_nonzero());
+        let has_target = |goal: &&mut Goal| {
+            goal.wanted.as_ref().is_some_and(|own| matches!(own.kind, Kind::Iscsi(_)))
+        };
+        if begun.elapsed() >= CHECK {
+            inner.goals.values_mut().filter(has_target).for_each(|goal| goal.is_new = true);
+            self.changed.notify_all();
+        }
+    }
+
     /// Hands the daemon descriptors of an export; none stays here. What is wanted of it from then
     /// on, or why it has not taken them.
     fn hand_over(

@@ -5,27 +5,35 @@
 //! portals whomever it lets in at all. It is no child that ends with this process: what uses its
 //! targets goes on when this process ends, and the next one finds it by its lock.
 //!
+//! A target is *offline* (it has no unit, and answers a login with an error of its own) or *ready*.
+//! Initiators that are told that there is no such target give up at once; those that are told of an
+//! error try again, as long as they wait for a target at all.
+//!
 //! | what is wanted             | what is there                  | what is done                   |
 //! |----------------------------|--------------------------------|--------------------------------|
-//! | a target                   | no `tgtd`                      | one is started                 |
+//! | a target                   | no `tgtd`                      | one is started, with all       |
+//! |                            |                                | targets that there are to be,  |
+//! |                            |                                | offline; then it listens       |
 //! | a target                   | one that has not answered      | it is ended, and one is        |
 //! |                            | [`SILENT`] times               | started                        |
-//! | a target                   | no such target                 | it is made; access comes last  |
-//! | a target                   | it is otherwise                | it is ended, and made anew     |
+//! | a target                   | it is offline, or not there    | it is filled, then made ready  |
+//! | a target                   | it is otherwise                | it is emptied, then the same   |
 //! | a target                   | its file was mounted anew      | the same                       |
+//! | a target that rests        | it is ready                    | it is emptied: offline         |
 //! | a portal                   | nobody listens there           | `tgtd` is told to              |
 //! | no target of these portals | a `tgtd`                       | it is ended                    |
 //!
 //! Invariants
 //! - A secret stands in no command line: accounts are told to `tgtd` on its own socket.
 //! - Nobody is let in before a target is as it is wanted.
+//! - Nobody is told that there is no target that there is to be.
 //! - An account is one target's: one that another had would lose it with that one, and let in
 //!   whoever comes.
 //! - What is there is asked of `tgtd` and of the kernel, not remembered.
 
-use crate::targets::{Target, UNIT};
+use crate::targets::Target;
 use crate::{hash_of, lock, mounts, not_started};
-use ::iscsi::{Account, Name, PRODUCT, VENDOR};
+use ::iscsi::{Account, Name, PRODUCT, UNIT, VENDOR};
 use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -63,17 +71,29 @@ type Changing = Arc<Mutex<u32>>;
 
 static CHANGING: Mutex<BTreeMap<PathBuf, Changing>> = Mutex::new(BTreeMap::new());
 
+/// Where a `tgtd` listens before it has its targets: it has to listen somewhere. The port is any.
+const NOWHERE: &str = "127.0.0.1:0";
+
 /// The `tgtd` of a set of portals.
 pub struct Instance {
     folder: PathBuf,
     portals: BTreeSet<SocketAddr>,
+    /// All targets that there are to be at these portals.
+    targets: Vec<Name>,
 }
 
 impl Instance {
     /// That of these portals, with its folder in this one.
     pub fn of(folder: &Path, portals: &[SocketAddr]) -> Self {
         let portals: BTreeSet<SocketAddr> = portals.iter().copied().collect();
-        Self { folder: folder.join(format!("{PREFIX}{:016x}", number(&portals))), portals }
+        let folder = folder.join(format!("{PREFIX}{:016x}", number(&portals)));
+        Self { folder, portals, targets: Vec::new() }
+    }
+
+    /// The same, which has these targets.
+    #[must_use]
+    pub fn with(self, targets: Vec<Name>) -> Self {
+        Self { targets, ..self }
     }
 
     /// Ends every `tgtd` with its folder in this one that is of none of these instances.
@@ -82,7 +102,8 @@ impl Instance {
     /// One can't be ended.
     pub fn sweep(folder: &Path, wanted: &[Self]) -> io::Result<()> {
         for left in std::fs::read_dir(folder)?.flatten() {
-            let own = Self { folder: left.path(), portals: BTreeSet::new() };
+            let (portals, targets) = Default::default();
+            let own = Self { folder: left.path(), portals, targets };
             let is_ours = left.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
             if is_ours && wanted.iter().all(|wanted| wanted.folder != own.folder) {
                 let changing = own.changing();
@@ -116,22 +137,39 @@ impl Instance {
         };
         *silent = 0;
         self.shorten()?;
-        self.listen()?;
-        let known = shown.iter().find(|known| known.name == target.name.as_str());
-        if let Some(known) = known {
-            if known.is(target) && self.knows(target)? && self.has_open(&target.path)? {
-                return Ok(());
+        let name = &target.identity.target;
+        let number = match shown.iter().find(|known| known.name == name.as_str()) {
+            Some(known) => {
+                if known.is(target) && self.knows(target)? && self.has_open(&target.path)? {
+                    return self.listen();
+                }
+                self.empty(known)?;
+                known.number
             }
-            self.remove(known)?;
-        }
-        let free = (1..).find(|number| shown.iter().all(|known| known.number != *number));
-        let made = self.make(free.unwrap_or(1), target, &shown);
-        if made.is_err() {
+            None => self.add(name, &shown)?,
+        };
+        let filled = self.fill(number, target, &shown);
+        if filled.is_err() {
             // What is not whole lets nobody in, and is made anew at the next time.
-            let left = self.shown()?.into_iter().find(|own| own.name == target.name.as_str());
-            left.map_or(Ok(()), |left| self.remove(&left))?;
+            let left = self.shown()?.into_iter().find(|own| own.name == name.as_str());
+            left.map_or(Ok(()), |left| self.empty(&left))?;
         }
-        made
+        filled.and_then(|()| self.listen())
+    }
+
+    /// Lets a target rest: nobody has its file, and initiators ask for it until it is served again.
+    ///
+    /// # Errors
+    /// What `tgtadm` says.
+    pub fn rest(&self, target: &Name) -> io::Result<()> {
+        let changing = self.changing();
+        let _changing = lock(&changing);
+        if self.holder()?.is_none() {
+            return Ok(());
+        }
+        let shown = self.shown()?;
+        let known = shown.iter().find(|known| known.name == target.as_str());
+        known.map_or(Ok(()), |known| self.empty(known))
     }
 
     /// Ends a target, whoever uses it, and the `tgtd` if that was its last.
@@ -199,7 +237,10 @@ impl Instance {
     }
 
     /// The process that has the lock.
-    fn holder(&self) -> io::Result<Option<Pid>> {
+    ///
+    /// # Errors
+    /// That can't be told.
+    pub fn holder(&self) -> io::Result<Option<Pid>> {
         let file = match File::open(self.socket().with_extension("0.lock")) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             other => other?,
@@ -222,7 +263,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Starts a `tgtd`, and waits until it answers.
+    /// Starts a `tgtd`, and waits until it answers, and listens.
     fn start(&self) -> io::Result<()> {
         self.kill()?;
         self.clear()?;
@@ -231,9 +272,8 @@ impl Instance {
             return Err(io::Error::other(format!("{} is too long for tgtd", path.display())));
         }
         std::fs::create_dir_all(&self.folder)?;
-        let portals = self.portals.iter().map(|portal| format!("portal={portal}"));
         let mut tgtd = Command::new("tgtd");
-        tgtd.args(["-f", "-C", "0", "--iscsi", &portals.collect::<Vec<_>>().join(",")]);
+        tgtd.args(["-f", "-C", "0", "--iscsi", &format!("portal={NOWHERE}")]);
         tgtd.args(["--nr_iothreads", THREADS]).env("TGT_IPC_SOCKET", &path);
         let log = File::options().append(true).create(true).open(self.log())?;
         tgtd.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -252,7 +292,7 @@ impl Instance {
             }
             std::thread::sleep(LOOK);
         }
-        let listens = self.listen();
+        let listens = self.begin();
         if listens.is_err() {
             let _ = child.kill();
             let _ = child.wait();
@@ -263,21 +303,50 @@ impl Instance {
         Ok(())
     }
 
+    /// Has a new one know its targets, and then listen where it is to, and nowhere else.
+    fn begin(&self) -> io::Result<()> {
+        let mut shown = Vec::new();
+        for name in &self.targets {
+            let (number, name) = (self.add(name, &shown)?, name.to_string());
+            shown.push(Shown { number, name, ..Shown::default() });
+        }
+        let before = self.listened()?;
+        // It goes on where some can be had; who serves a target is told of the others.
+        let listens = self.listen();
+        if listens.is_err() && self.listened()?.len() == before.len() {
+            return listens;
+        }
+        before.iter().try_for_each(|portal| {
+            let param = format!("portal={portal}");
+            self.admin(&["--op", "delete", "--mode", "portal", "--param", &param]).map(drop)
+        })
+    }
+
+    /// Where it listens.
+    fn listened(&self) -> io::Result<Vec<String>> {
+        let shown = self.admin(&["--op", "show", "--mode", "portal"])?;
+        let portal = |line: &str| {
+            let (portal, _) = line.strip_prefix("Portal: ")?.rsplit_once(',')?;
+            Some(portal.to_owned())
+        };
+        Ok(shown.lines().filter_map(portal).collect())
+    }
+
     /// Has it listen where it does not: it goes on where it can't.
     fn listen(&self) -> io::Result<()> {
-        let shown = self.admin(&["--op", "show", "--mode", "portal"])?;
+        let listened = self.listened()?;
+        let mut listens = Ok(());
         for portal in &self.portals {
-            let own = format!("Portal: {portal},");
-            if !shown.lines().any(|line| line.starts_with(&own)) {
+            if !listened.contains(&portal.to_string()) {
                 let param = format!("portal={portal}");
                 let words = ["--op", "new", "--mode", "portal", "--param", &param];
                 if self.admin(&words).is_err() {
                     let what = format!("tgtd at {portal}: {}", self.said());
-                    return Err(io::Error::other(what));
+                    listens = listens.and(Err(io::Error::other(what)));
                 }
             }
         }
-        Ok(())
+        listens
     }
 
     /// Keeps the log short.
@@ -343,6 +412,49 @@ impl Instance {
         Ok(false)
     }
 
+    /// Makes a target beside these, offline; its number.
+    fn add(&self, name: &Name, beside: &[Shown]) -> io::Result<u32> {
+        let free = (1..).find(|number| beside.iter().all(|known| known.number != *number));
+        let number = free.unwrap_or(1).to_string();
+        let of = ["--mode", "target", "--tid", &number];
+        self.admin(&[&["--op", "new"], &of[..], &["-T", name.as_str()]].concat())?;
+        self.admin(&[&["--op", "update"], &of[..], &["-n", "state", "-v", "offline"]].concat())?;
+        Ok(free.unwrap_or(1))
+    }
+
+    /// Ends all sessions of a target, and leaves nothing of it but its name.
+    fn empty(&self, known: &Shown) -> io::Result<()> {
+        let number = known.number.to_string();
+        let admin = |op: &str, mode: &str, words: &[&str]| {
+            let all = [&["--op", op, "--mode", mode, "--tid", &number][..], words].concat();
+            self.admin(&all).map(drop)
+        };
+        admin("update", "target", &["-n", "state", "-v", "offline"])?;
+        for (session, connection) in &known.connections {
+            // It may have gone by itself.
+            let _ = admin("delete", "conn", &["--sid", session, "--cid", connection]);
+        }
+        if !known.path.is_empty() {
+            // What is under way ends first.
+            let end = Instant::now() + COMES;
+            while let Err(error) = admin("delete", "logicalunit", &["--lun", &UNIT.to_string()]) {
+                if Instant::now() > end {
+                    return Err(error);
+                }
+                std::thread::sleep(LOOK);
+            }
+        }
+        for initiator in &known.access {
+            admin("unbind", "target", &["-Q", initiator])?;
+        }
+        for user in &known.accounts {
+            admin("unbind", "account", &["--user", user])?;
+            // What a process leaves of these that ends here goes before they are told anew.
+            self.forget(user)?;
+        }
+        Ok(())
+    }
+
     fn remove(&self, known: &Shown) -> io::Result<()> {
         let number = known.number.to_string();
         self.admin(&["--op", "delete", "--mode", "target", "--force", "--tid", &number])?;
@@ -356,7 +468,7 @@ impl Instance {
 
     /// Where it is told which secrets a target's accounts have.
     fn mark(&self, target: &Target) -> PathBuf {
-        self.folder.join(format!("{}.accounts", target.name))
+        self.folder.join(format!("{}.accounts", target.identity.target))
     }
 
     /// What tells a target's secrets from others.
@@ -374,8 +486,8 @@ impl Instance {
         }
     }
 
-    /// Makes a target beside these.
-    fn make(&self, number: u32, target: &Target, beside: &[Shown]) -> io::Result<()> {
+    /// Gives a target all that it is to have, beside these, and makes it ready.
+    fn fill(&self, number: u32, target: &Target, beside: &[Shown]) -> io::Result<()> {
         let (number, unit) = (number.to_string(), UNIT.to_string());
         let path = target.path.to_str().filter(|path| !path.contains(','));
         let path = path.ok_or_else(|| io::Error::other("tgtd takes no such path of a file"))?;
@@ -384,7 +496,6 @@ impl Instance {
             let all = [&["--op", op, "--mode", mode, "--tid", &number][..], words].concat();
             self.admin(&all)
         };
-        admin("new", "target", &["-T", target.name.as_str()])?;
         let words = ["--lun", &unit, "-b", path, "--bstype", "rdwr", "--blocksize", &block];
         admin("new", "logicalunit", &words)?;
         let (serial, naa) = (&target.identity.serial, &target.identity.naa);
@@ -394,7 +505,7 @@ impl Instance {
         );
         admin("update", "logicalunit", &["--lun", &unit, "--params", &params])?;
         for account in target.accounts() {
-            let is_own = |known: &&Shown| known.name == target.name.as_str();
+            let is_own = |known: &&Shown| known.name == target.identity.target.as_str();
             let mut others = beside.iter().filter(|known| !is_own(known));
             if others.any(|known| known.accounts.iter().any(|user| user == account.user())) {
                 return Err(io::Error::other(format!(
@@ -412,7 +523,7 @@ impl Instance {
         for initiator in target.allowed() {
             admin("bind", "target", &["-Q", initiator.as_str()])?;
         }
-        Ok(())
+        admin("update", "target", &["-n", "state", "-v", "ready"]).map(drop)
     }
 
     /// Tells `tgtd` of an account, as `tgtadm` does (tgt's usr/tgtadm.h): a header of 120 bytes,
@@ -468,8 +579,11 @@ fn reap(mut child: Child) {
 struct Shown {
     number: u32,
     name: String,
+    is_ready: bool,
     /// Who has logged in.
     sessions: Vec<String>,
+    /// Their connections: a session's number, and its own.
+    connections: Vec<(String, String)>,
     /// The file of [`UNIT`].
     path: String,
     serial: String,
@@ -482,7 +596,7 @@ impl Shown {
     /// it behind, by four blanks further to the right.
     fn read(text: &str) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        let (mut part, mut unit) = (String::new(), String::new());
+        let (mut part, mut unit, mut session) = (String::new(), String::new(), String::new());
         for line in text.lines() {
             let words = line.trim();
             let depth = line.len() - line.trim_start().len();
@@ -501,7 +615,14 @@ impl Shown {
             }
             let value = |key: &str| words.strip_prefix(key).map(str::trim);
             match part.as_str() {
+                "System information:" => own.is_ready |= value("State:") == Some("ready"),
                 "I_T nexus information:" => {
+                    if let Some(number) = value("I_T nexus:") {
+                        number.clone_into(&mut session);
+                    }
+                    if let Some(number) = value("Connection:") {
+                        own.connections.push((session.clone(), number.to_owned()));
+                    }
                     let told = value("Initiator:");
                     own.sessions.extend(told.and_then(|t| Some(t.split(' ').next()?.to_owned())));
                 }
@@ -529,7 +650,8 @@ impl Shown {
     /// Whether it is as it is wanted, but for the secret, which nobody shows.
     fn is(&self, target: &Target) -> bool {
         let all = |texts: &[String]| texts.iter().cloned().collect::<BTreeSet<_>>();
-        all(&self.access) == target.allowed().map(ToString::to_string).collect()
+        self.is_ready
+            && all(&self.access) == target.allowed().map(ToString::to_string).collect()
             && all(&self.accounts) == target.accounts().map(|own| own.user().to_owned()).collect()
             && Path::new(&self.path) == target.path
             && self.serial == target.identity.serial

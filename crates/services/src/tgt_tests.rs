@@ -64,7 +64,6 @@ fn account(user: &str) -> Account {
 
 fn target() -> Target {
     Target {
-        name: name("iqn.2024-07.internal.palisade:one"),
         portals: vec!["127.0.0.1:3260".parse().expect("an address")],
         initiators: vec![name("iqn.2026-11.example:a")],
         asker: name("iqn.2026-11.example:asker"),
@@ -72,7 +71,11 @@ fn target() -> Target {
         asker_account: None,
         path: "/run/palisade-services/a-1.0".into(),
         block_bytes: 512,
-        identity: Identity { serial: "0".repeat(32), naa: format!("6001405{}", "0".repeat(25)) },
+        identity: Identity {
+            target: name("iqn.2024-07.internal.palisade:one"),
+            serial: "0".repeat(32),
+            naa: format!("6001405{}", "0".repeat(25)),
+        },
     }
 }
 
@@ -83,12 +86,14 @@ fn what_is_shown_is_read() {
     let one = &shown[0];
     assert_eq!((one.number, &*one.name), (1, "iqn.2024-07.internal.palisade:one"));
     assert_eq!(one.sessions, ["iqn.2026-11.example:a", "iqn.2026-11.example:b"]);
+    assert_eq!(one.connections, [("1", "0"), ("2", "0")].map(|(s, c)| (s.into(), c.into())));
     assert_eq!(one.path, "/run/palisade-services/a-1.0");
     assert_eq!(one.accounts, ["u1"]);
     assert_eq!(one.access, ["iqn.2026-11.example:a", "iqn.2026-11.example:asker"]);
     let other = Shown {
         number: 7,
         name: "iqn.2024-07.internal.palisade:two".to_owned(),
+        is_ready: true,
         ..Shown::default()
     };
     assert_eq!(shown[1], other);
@@ -98,6 +103,7 @@ fn what_is_shown_is_read() {
 fn a_target_that_is_otherwise_is_seen() {
     let shown = Shown::read(SHOWN).remove(0);
     assert!(shown.is(&target()));
+    assert!(!Shown { is_ready: false, ..shown.clone() }.is(&target()));
     let changes: [fn(&mut Target); 7] = [
         |own| own.initiators.push(name("iqn.2026-11.example:c")),
         |own| own.initiators.clear(),

@@ -3,7 +3,7 @@
 //! Each of ours says by what its server keeps there whose it is: the export's id and the folder of
 //! the process that made it, as a number.
 
-use crate::{blocks, hash_of};
+use crate::{blocks, hash_of, modprobe};
 use runtime::Errand;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use ublk::limits::{DEPTH, REQUEST_BYTES_MAX, ZEROED_BYTES_MAX};
 use ublk::wire::control::{self, Code, DeviceState, INFO, Info, NONE, Parameters, feature};
@@ -84,10 +83,7 @@ impl Driver {
         if let Some(driver) = Self::open()? {
             return Ok(Some(driver));
         }
-        let mut modprobe = Command::new("modprobe");
-        let quiet = modprobe.args(["-q", "ublk_drv"]).stdin(Stdio::null());
-        // What came of it is seen by what is there.
-        let _ = quiet.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        modprobe(&["ublk_drv"]);
         Self::open()
     }
 

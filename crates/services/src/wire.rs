@@ -12,8 +12,10 @@ use rustix::net::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Most bytes of a frame.
@@ -84,6 +86,68 @@ pub enum Kind {
     Ublk,
     /// A file at this path.
     File(String),
+    /// The unit of an iSCSI target.
+    Iscsi(Box<Iscsi>),
+}
+
+/// An iSCSI target that is to be there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Iscsi {
+    /// What it is called.
+    pub target: String,
+    /// The unit's serial number.
+    pub serial: String,
+    /// The unit's identifier: NAA, as 32 hexadecimal digits.
+    pub naa: String,
+    /// Where it is to be reached.
+    pub portals: Vec<SocketAddr>,
+    /// Who may log in.
+    pub initiators: Vec<String>,
+    /// By what they prove who they are.
+    pub account: Option<Known>,
+    /// Who is to serve it; whoever can.
+    pub server: Option<Server>,
+}
+
+/// Who serves iSCSI targets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Server {
+    /// The kernel's LIO.
+    Lio,
+    /// tgt.
+    Tgt,
+}
+
+/// A user, and the secret of that.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Known {
+    /// The name.
+    pub user: String,
+    /// The secret; without it nobody is let in.
+    pub secret: Option<Hidden>,
+}
+
+/// A text that is not printed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden(String);
+
+impl Hidden {
+    /// The text.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Hidden {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden(…)")
+    }
 }
 
 /// What the daemon is told.
@@ -135,6 +199,10 @@ pub struct Standing {
     pub problem: Option<String>,
     /// The block device.
     pub device: Option<String>,
+    /// Who serves its target.
+    pub server: Option<Server>,
+    /// Initiators that have it.
+    pub sessions: Vec<String>,
     /// When it was asked last, in seconds of Unix time.
     pub checked: u64,
 }

@@ -47,7 +47,7 @@ const ROWS: &Rows = &[
                 "address", "asking", "counters", "failure", "gpu", "http", "jobs", "memory",
                 "metrics", "next", "state",
             ],
-            &["config/spans"],
+            &["chap", "config/spans", "iscsi"],
             &["config/enclosures", "config/fabrics", "config/rates"],
             &["config/shelves"],
             &["pinned"],

@@ -368,6 +368,10 @@ fn listeners(record: &ArrayRecord, export: &ExportRecord) -> Vec<Listener> {
         | ExportAddress::File(_)
         | ExportAddress::Ublk
         | ExportAddress::VhostUser(_) => Vec::new(),
+        ExportAddress::Iscsi(iscsi) => {
+            let all = iscsi.portals.iter();
+            all.filter_map(|own| listener(&own.address, of(false))).collect()
+        }
         ExportAddress::NvmeTcp(nvme) => {
             let all = nvme.listeners.iter();
             all.filter_map(|own| listener(&own.address, of(true))).collect()

@@ -124,6 +124,7 @@ pub fn with_iscsi(mut record: ArrayRecord) -> ArrayRecord {
         portals: two,
         initiators: names.map(Into::into).to_vec(),
         user: Some("host-a".into()),
+        secret: 0x0012_3456,
         server: IscsiServer::Tgt,
     });
     record.exports.push(ExportRecord { id: 28, volume: one, address });
@@ -131,6 +132,7 @@ pub fn with_iscsi(mut record: ArrayRecord) -> ArrayRecord {
         portals: vec![listener("127.0.0.1:3260", None)],
         initiators: vec![names[0].into()],
         user: None,
+        secret: 0,
         server: IscsiServer::Any,
     });
     record.exports.push(ExportRecord { id: 29, volume: other, address });

@@ -1,5 +1,6 @@
 //! Messages that other tests provoke than [`crate::messages`].
 
+const ISCSI: &str = "crates/palisade/tests/all/iscsi.rs";
 const REMOTE: &str = "crates/palisade/tests/all/remote.rs";
 const SERVICES: &str = "crates/palisade/tests/all/services.rs";
 
@@ -11,6 +12,23 @@ pub const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "what_goes_wrong_is_told_by_its_message",
         &["FabricNotStarted", "FabricSilent", "SubsystemInUse"],
     ),
+    (
+        ISCSI,
+        "what_is_no_target_is_refused",
+        &[
+            "AlreadyATarget",
+            "BadIqn",
+            "BadPortal",
+            "ChapHalf",
+            "ChapSecret",
+            "ChapUser",
+            "NoInitiators",
+            "PortalCount",
+            "PortalTwice",
+            "SecretNotRead",
+        ],
+    ),
+    (ISCSI, "a_secret_that_is_not_kept_makes_no_export", &["ChapNotKept"]),
     (REMOTE, "namespaces_that_die_together_are_in_no_group", &["SameDrive", "NotOneDrive"]),
     (REMOTE, "flags_of_a_connection", &["SubsystemOtherwise", "FewIOQueues", "BadHost"]),
     (SERVICES, "file_systems_on_devices_outlive_a_drive", &["ExportInUse"]),

@@ -3,6 +3,7 @@
 use crate::common::loops::Mount;
 use crate::common::place::{Daemon, Place};
 use crate::common::services::{Services, export};
+use crate::common::targets;
 use crate::common::{Rng, count_of, output, program, random_file, run, tools_are_there, until};
 use crate::filesystem::{can_mount, verify_by};
 use serde_json::Value;
@@ -28,21 +29,23 @@ const STAGE: Duration = Duration::from_secs(120);
 const MIB: u64 = 1 << 20;
 
 /// An array whose name nobody else on this machine has, with its daemon and who serves the machine.
-struct Life {
-    array: String,
-    drives: Vec<String>,
+pub struct Life {
+    pub array: String,
+    pub drives: Vec<String>,
     // Ended before the place goes, and after what stands on it.
-    services: Option<Services>,
-    daemon: Option<Daemon>,
-    place: Place,
+    pub services: Option<Services>,
+    pub daemon: Option<Daemon>,
+    pub place: Place,
 }
 
 impl Life {
-    fn new(what: &str, drive_mib: u64) -> Option<Self> {
+    pub fn new(what: &str, drive_mib: u64) -> Option<Self> {
         if !tools_are_there(TOOLS) || !can_mount() {
             return None;
         }
         let mut place = Place::new(what, drive_mib);
+        let state = place.file("state");
+        place.more = format!("state = {}\n", Value::from(state.to_string_lossy()));
         let drives = place.drives(4);
         let array = format!("t{:08x}", place.rng.next() as u32);
         let daemon = Daemon::start(&place, 2);
@@ -51,11 +54,11 @@ impl Life {
         Some(Self { array, drives, services, daemon: Some(daemon), place })
     }
 
-    fn daemon(&self) -> &Daemon {
+    pub fn daemon(&self) -> &Daemon {
         self.daemon.as_ref().expect("runs")
     }
 
-    fn volume(&self, name: &str, size: &str) -> String {
+    pub fn volume(&self, name: &str, size: &str) -> String {
         let name = format!("{}/{name}", self.array);
         self.daemon().call(&["volume", "create", &name, "--size", size]);
         name
@@ -66,15 +69,22 @@ impl Life {
     }
 
     /// Ends all of it; nothing is left.
-    fn end(mut self) {
+    pub fn end(mut self) {
         let daemon = self.daemon.take().expect("runs");
         let exports = daemon.call(&["export", "list"]);
         for export in exports["exports"].as_array().expect("a list") {
             daemon.call(&["export", "delete", export["id"].as_str().expect("an id")]);
         }
         assert_eq!(Services::made(&self.place), Vec::<String>::new());
-        let left = std::fs::read_dir(self.place.file("services")).expect("its folder").count();
-        assert_eq!(left, 0, "files are left");
+        let left = std::fs::read_dir(self.place.file("services")).expect("its folder");
+        // Who asks targets stays the same.
+        let left: Vec<_> = left.flatten().map(|file| file.file_name()).collect();
+        assert!(left.iter().all(|name| name == "asker"), "files are left: {left:?}");
+        assert_eq!(
+            targets::servers(&self.place.file("services")),
+            Vec::<i32>::new(),
+            "a server is left"
+        );
         assert!(!Path::new("/dev/palisade").join(&self.array).exists(), "a link is left");
         daemon.scrub(&self.array);
         daemon.stop();
@@ -86,12 +96,12 @@ fn bytes_of(device: &Path) -> u64 {
     run(program("blockdev").arg("--getsize64").arg(device)).trim().parse().expect("a number")
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key}: {value}"))
 }
 
 /// Loses a drive, and has another rebuilt.
-fn lose_a_drive(life: &mut Life, begun: impl FnOnce()) {
+pub fn lose_a_drive(life: &mut Life, begun: impl FnOnce()) {
     let array = life.array.clone();
     life.daemon().call(&["array", "fail", &array, "--drive", &life.drives[1]]);
     begun();
@@ -332,7 +342,7 @@ fn what_cannot_be_is_refused_and_nothing_is_left_of_it() {
 }
 
 /// Waits until an export can be used.
-fn served(daemon: &Daemon, id: &str) -> Value {
+pub fn served(daemon: &Daemon, id: &str) -> Value {
     until("it is served", STAGE, || {
         let shown = export(daemon, id);
         (shown["serving"] == true && shown["health"]["state"] == "ok").then_some(shown)

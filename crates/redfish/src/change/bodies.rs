@@ -7,12 +7,14 @@
 //! Invariant: a method that takes one of several forms of body has a row for each.
 
 mod array;
+mod exports;
 mod fabric;
 mod smtp;
 
 use crate::change::{action_name, certificate, events};
 use crate::routes::{Method, Resource};
 use array::{ASSEMBLE, SAME_DRIVE, SHARED};
+use exports::{ISCSI_EXPORT, LOCAL_EXPORT, NBD_EXPORT, NVME_EXPORT};
 use fabric::{CONNECT, DISCONNECT, DISCOVER};
 use smtp::SMTP;
 
@@ -495,89 +497,10 @@ pub const BODIES: &[Body] = &[
         "Follows the log's chain of hashes through all lines, and tells where it breaks.",
         &[],
     ),
-    body(
-        Method::Post,
-        Resource::Connections,
-        "nvme",
-        "Exports a volume over NVMe/TCP.",
-        &[
-            CONNECTION_TYPE,
-            EXPORTED,
-            must(
-                "Oem",
-                Takes::Object(&[must(
-                    "Palisade",
-                    Takes::Object(&[
-                        must(
-                            "Listeners",
-                            Takes::List(&Takes::Text, 1, MOST_NAMES),
-                            "Addresses with ports to listen at.",
-                        ),
-                        may("Hosts", NAMES, "Qualified names of the hosts that may connect."),
-                        may("AnyHost", Takes::Truth, "Whether any host may connect."),
-                        may("Subsystem", Takes::Text, "The subsystem's qualified name."),
-                        may("Advertise", NAMES, "Addresses with ports that discovery tells."),
-                    ]),
-                    ABOUT_OEM,
-                )]),
-                ABOUT_OEM,
-            ),
-        ],
-    ),
-    body(
-        Method::Post,
-        Resource::Connections,
-        "nbd",
-        "Exports a volume over NBD.",
-        &[
-            CONNECTION_TYPE,
-            EXPORTED,
-            must(
-                "Oem",
-                Takes::Object(&[must(
-                    "Palisade",
-                    Takes::Object(&[must(
-                        "Listeners",
-                        Takes::List(&Takes::Text, 1, 1),
-                        "An address with a port, or `unix:` and a path.",
-                    )]),
-                    ABOUT_OEM,
-                )]),
-                ABOUT_OEM,
-            ),
-        ],
-    ),
-    body(
-        Method::Post,
-        Resource::Connections,
-        "local",
-        "Makes a volume a block device or a file of the machine.",
-        &[
-            CONNECTION_TYPE,
-            EXPORTED,
-            may(
-                "Oem",
-                Takes::Object(&[may(
-                    "Palisade",
-                    Takes::Object(&[
-                        may(
-                            "File",
-                            Takes::Text,
-                            "The path of the file; without it, a block device.",
-                        ),
-                        may("Ublk", Takes::Truth, "A block device by ublk, or none."),
-                        may(
-                            "Socket",
-                            Takes::Text,
-                            "The path of a socket for a virtual machine (vhost-user).",
-                        ),
-                    ]),
-                    ABOUT_OEM,
-                )]),
-                ABOUT_OEM,
-            ),
-        ],
-    ),
+    NVME_EXPORT,
+    NBD_EXPORT,
+    ISCSI_EXPORT,
+    LOCAL_EXPORT,
     act(Resource::Suspend, "Lets the job wait.", &[]),
     act(Resource::Resume, "Lets the job go on.", &[]),
     act(Resource::Cancel, "Ends the job.", &[]),

@@ -3,6 +3,7 @@
 use super::bodies::{MOST_DRIVES, MOST_NAMES};
 use super::node::{Fields, Node};
 use super::{Change, links, nothing};
+use crate::access::Secret;
 use crate::error::Refusal;
 use crate::routes::Match;
 use crate::view::{self, NamedDrive, View};
@@ -201,10 +202,28 @@ fn local(oem: &mut Fields<'_>) -> Result<view::LocalExport, Refusal> {
     })
 }
 
+/// How a volume is wanted over iSCSI.
+fn iscsi(oem: &mut Fields<'_>) -> Result<view::CreateIscsi, Refusal> {
+    const SERVERS: [(&str, view::IscsiServer); 2] =
+        [("Lio", view::IscsiServer::Lio), ("Tgt", view::IscsiServer::Tgt)];
+    let server = oem.take("Server").map(|node| node.word(&SERVERS.map(|(word, _)| word)));
+    let server = server.transpose()?;
+    let user = oem.take("User").map(|node| node.text()).transpose()?;
+    let secret = oem.take("Secret").map(|node| node.secret().map(Secret::new)).transpose()?;
+    Ok(view::CreateIscsi {
+        portals: oem.need("Portals")?.texts(1, MOST_NAMES)?,
+        initiators: oem.need("Initiators")?.texts(1, MOST_NAMES)?,
+        advertise: oem.texts("Advertise", MOST_NAMES)?,
+        user: user.map(str::to_owned),
+        secret,
+        server: SERVERS.iter().find(|(word, _)| server == Some(*word)).map(|(_, own)| *own),
+    })
+}
+
 /// `POST Connections` of a fabric.
 pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let fabric = found.id(0);
-    if !["nvme", "nbd", "local"].contains(&fabric) {
+    if !["nvme", "nbd", "iscsi", "local"].contains(&fabric) {
         return Err(nothing(found));
     }
     if let Some(kind) = fields.take("ConnectionType") {
@@ -224,8 +243,11 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
         any_host: false,
         advertise: Vec::new(),
         local: None,
+        iscsi: None,
     };
-    if fabric == "local" {
+    if fabric == "iscsi" {
+        request.iscsi = Some(iscsi(&mut oem)?);
+    } else if fabric == "local" {
         request.local = Some(local(&mut oem)?);
     } else if fabric == "nvme" {
         let listeners = oem.need("Listeners")?;

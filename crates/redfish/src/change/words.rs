@@ -159,6 +159,8 @@ fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
     let mut words = format!("export {volume} of {array}");
     let places = request.nbd.iter().map(|place| format!("NBD {place}"));
     let places = places.chain(request.nvme_tcp.iter().map(|place| format!("NVMe/TCP {place}")));
+    let portals = request.iscsi.iter().flat_map(|iscsi| &iscsi.portals);
+    let places = places.chain(portals.map(|place| format!("iSCSI {place}")));
     let own = request.local.iter().map(|local| match local {
         view::LocalExport::Ublk => "a block device of the machine, by ublk".to_owned(),
         view::LocalExport::VhostUser(path) => format!("a virtual machine's socket {path}"),
@@ -169,7 +171,7 @@ fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
     let places: Vec<String> = places.chain(own).collect();
     with(&mut words, !places.is_empty(), &format!("at {}", places.join(", ")));
     with(&mut words, request.any_host, "to any host");
-    let hosts = format!("to {}", request.hosts.join(", "));
-    with(&mut words, !request.hosts.is_empty(), &hosts);
+    let hosts = request.iscsi.as_ref().map_or(&request.hosts, |iscsi| &iscsi.initiators);
+    with(&mut words, !hosts.is_empty(), &format!("to {}", hosts.join(", ")));
     words
 }

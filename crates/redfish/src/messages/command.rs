@@ -23,6 +23,11 @@ messages! { COMMAND:
         "run it as root, once for each daemon",
         "It mounts volumes as files and makes loop devices, which root alone may do. It has a \
          directory of its own, which `services` in the configuration names.";
+    SECRET_NOT_READ: "SecretNotRead" Failed Command [Text("FILE"), Text("PROBLEM")]
+        "%1: %2",
+        "write the secret to a file that only you can read, as its only line, or use \
+         --secret-file - and standard input",
+        "Secrets stand in no command line: others on the machine can read those.";
     SOCKET_FORBIDDEN: "SocketForbidden" Failed Command [Text("SOCKET"), Text("PROBLEM")]
         "%1: %2",
         "run as root, or as a member of the socket's group",

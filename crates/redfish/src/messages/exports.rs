@@ -4,14 +4,14 @@ use super::Arg::{Number, Text};
 
 messages! { EXPORTS:
     EXPORT_PROTOCOL: "ExportProtocol" Usage Daemon []
-        "an export needs one of NBD, NVMe/TCP, a block device or a file; hosts are named for \
-         NVMe/TCP only",
-        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --local, --ublk, \
-         --fuse PATH, or --vhost-user SOCKET",
+        "an export needs one of NBD, NVMe/TCP, iSCSI, a block device or a file; hosts are named \
+         for NVMe/TCP and iSCSI only",
+        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --iscsi ADDR:PORT, --local, \
+         --ublk, --fuse PATH, or --vhost-user SOCKET",
         "An export is of one kind. To serve a volume in two ways, create two exports. NBD has \
          no names of hosts: there the address decides who can connect.";
     SERVICES_ABSENT: "ServicesAbsent" Failed Daemon []
-        "`palisade services` does not run, which makes block devices and files of this machine",
+        "`palisade services` does not run, which makes block devices, files and iSCSI targets",
         "start it as root: systemctl start palisade-services, or palisade services --config FILE",
         "The daemon mounts nothing and makes no devices: it could wait for itself. A process of \
          its own does that, which runs beside it on the same machine, with the same configuration.";
@@ -38,6 +38,48 @@ messages! { EXPORTS:
         "%1 is for an Administrator to name",
         "use --local, or ask an Administrator to export the volume",
         "A file can be made anywhere on the machine. Where is for Administrators to say.";
+    NO_INITIATORS: "NoInitiators" Usage Daemon []
+        "an export over iSCSI names who may log in",
+        "use --initiator IQN for each initiator (on Linux: /etc/iscsi/initiatorname.iscsi)",
+        "Who may log in is said explicitly. Servers give reservations to named initiators only.";
+    BAD_IQN: "BadIqn" Usage Daemon [Text("NAME"), Text("PROBLEM")]
+        "\"%1\" is not the name of an iSCSI initiator: %2",
+        "use a name such as iqn.1993-08.org.debian:01:abc; on Linux the host's is in \
+         /etc/iscsi/initiatorname.iscsi",
+        "Names of iSCSI begin with iqn, a year and month, and the reversed name of a domain that \
+         its owner had then, or with eui or naa (RFC 7143, section 4.2.7).";
+    BAD_PORTAL: "BadPortal" Usage Daemon [Text("ADDRESS"), Text("PROBLEM")]
+        "\"%1\" can't be a portal of iSCSI: %2",
+        "use --iscsi ADDR:PORT with an IP address of this machine, such as 192.0.2.1:3260",
+        "The servers of iSCSI listen at IP addresses (IPv6 in brackets), and look no names up. \
+         The usual port is 3260.";
+    PORTAL_TWICE: "PortalTwice" Usage Daemon []
+        "the same portal, or the same initiator, is given twice",
+        "give each ADDR:PORT and each IQN once",
+        "A second one of either would change nothing.";
+    PORTAL_COUNT: "PortalCount" Usage Daemon [Number("ADVERTISED"), Number("PORTALS")]
+        "%1 --advertise for %2 --iscsi",
+        "use one --advertise for each --iscsi, in the same order, or none",
+        "Each address that initiators are told belongs to a portal.";
+    CHAP_HALF: "ChapHalf" Usage Daemon []
+        "CHAP needs both a user and a secret",
+        "use --chap USER --secret-file PATH, or neither",
+        "Initiators prove by a secret who they are. Without CHAP an initiator is let in by its \
+         name alone, which anyone can claim.";
+    CHAP_USER: "ChapUser" Usage Daemon [Text("USER"), Text("PROBLEM")]
+        "\"%1\" can't be a user of CHAP: %2",
+        "use a plain name, such as the host's",
+        "The name is taken by all servers and initiators if it is short and of plain characters.";
+    CHAP_SECRET: "ChapSecret" Usage Daemon [Text("PROBLEM")]
+        "the secret of CHAP can't be used: %1",
+        "use 12 to 16 letters, digits and signs; a good one: openssl rand -hex 8",
+        "Fewer than 96 bits are forbidden without encryption below (RFC 7143, section 12.1.3), and \
+         some initiators take 16 characters at most.";
+    CHAP_NOT_KEPT: "ChapNotKept" Failed Daemon [Text("PROBLEM")]
+        "the secret of CHAP can't be kept: %1",
+        "mend that, and try again; without CHAP: leave --chap out",
+        "The secret is kept in the daemon's state directory, as records on drives hold none. An \
+         export that was being created is forgotten again.";
     EXPORT_HOSTS: "ExportHosts" Usage Daemon []
         "an export over NVMe/TCP needs either the NQNs of its hosts or --any-host",
         "use --host NQN for each host (on Linux: /etc/nvme/hostnqn), or --any-host",
@@ -56,6 +98,11 @@ messages! { EXPORTS:
         "to change its hosts or addresses, delete it first: palisade export delete %5",
         "A volume is a namespace of one subsystem once: hosts know it by both. More addresses of \
          one export are more paths to it.";
+    ALREADY_A_TARGET: "AlreadyATarget" Failed Daemon [Text("ARRAY"), Text("VOLUME"), Text("ID")]
+        "%1/%2 is already exported over iSCSI",
+        "to change its portals or initiators, delete it first: palisade export delete %3",
+        "A volume is one target, whose name is the volume's: initiators know it by that. More \
+         portals of one export are more paths to it.";
     ALREADY_EXPORTED: "AlreadyExported" Failed Daemon [Text("ARRAY"), Text("VOLUME")]
         "%1/%2 is exported there already",
         "list exports with: palisade export list",

@@ -1,6 +1,6 @@
 //! What exports have beside what Redfish says of them.
 
-use super::{ExportKind, Extension, ServiceState};
+use super::{ExportKind, Extension, IscsiServer, ServiceState};
 use crate::view;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Connection {
     /// The socket of this machine at which a virtual machine has it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
+    /// How it is served over iSCSI.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub iscsi: Option<Iscsi>,
     /// How it is, where others than the daemon serve it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health: Option<ServiceHealth>,
@@ -88,6 +91,31 @@ pub struct ServiceHealth {
     /// What is wrong.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<String>,
+}
+
+/// A volume as the unit of an iSCSI target.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Iscsi {
+    /// The target's name.
+    pub target: String,
+    /// The unit's number (LUN).
+    pub unit: u8,
+    /// Where it is served: `ADDR:PORT`.
+    pub portals: Vec<String>,
+    /// What initiators are told instead of these, in their order; empty if nothing else.
+    #[serde(default)]
+    pub advertise: Vec<String>,
+    /// Names of the initiators that may have it.
+    pub initiators: Vec<String>,
+    /// The name by which they prove who they are (CHAP).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub user: Option<String>,
+    /// Who serves it; absent: that is not known yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server: Option<IscsiServer>,
+    /// Names of the initiators that have it now.
+    pub sessions: Vec<String>,
 }
 
 /// A host that is connected to a namespace's subsystem.
@@ -154,6 +182,7 @@ impl Connection {
             link: export.link.clone(),
             file: export.file.clone(),
             socket: export.socket.clone(),
+            iscsi: export.iscsi.clone().map(Iscsi::from),
             health: export.health.clone().map(ServiceHealth::from),
             listeners: match &export.nbd {
                 Some(listener) => vec![listener.clone()],
@@ -186,6 +215,22 @@ impl From<ServiceHealth> for view::ExportHealth {
     fn from(own: ServiceHealth) -> Self {
         let ServiceHealth { state, checked, problem } = own;
         Self { state: state.into(), checked, problem }
+    }
+}
+
+impl From<view::IscsiExport> for Iscsi {
+    fn from(own: view::IscsiExport) -> Self {
+        let view::IscsiExport { target, unit, portals, advertise, initiators, .. } = own;
+        let (user, server, sessions) = (own.user, own.server.map(Into::into), own.sessions);
+        Self { target, unit, portals, advertise, initiators, user, server, sessions }
+    }
+}
+
+impl From<Iscsi> for view::IscsiExport {
+    fn from(own: Iscsi) -> Self {
+        let Iscsi { target, unit, portals, advertise, initiators, user, .. } = own;
+        let (server, sessions) = (own.server.map(Into::into), own.sessions);
+        Self { target, unit, portals, advertise, initiators, user, server, sessions }
     }
 }
 
@@ -250,6 +295,7 @@ impl From<Connection> for view::Export {
             link: own.link,
             file: own.file,
             socket: own.socket,
+            iscsi: own.iscsi.map(view::IscsiExport::from),
             health: own.health.map(view::ExportHealth::from),
             array: own.array,
             volume: own.volume,

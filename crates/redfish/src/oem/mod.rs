@@ -40,8 +40,8 @@ pub use owner::Owner;
 pub use remote::RemotePath;
 pub use shelf::{Shelf, ShelfBay, ShelfPart, ShelfPort};
 pub use words::{
-    ArrayState, DriveState, ExportKind, Health, Hindrance, JobEnd, PathAccess, PathState,
-    ServiceState, ShelfKind, ShelfState, ShelfUnit, SlotState, TaskKind, TaskState,
+    ArrayState, DriveState, ExportKind, Health, Hindrance, IscsiServer, JobEnd, PathAccess,
+    PathState, ServiceState, ShelfKind, ShelfState, ShelfUnit, SlotState, TaskKind, TaskState,
     UnreadableReason,
 };
 

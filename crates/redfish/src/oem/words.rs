@@ -63,6 +63,18 @@ words! {
         Ublk,
         /// A virtual machine of this machine, over vhost-user.
         VhostUser,
+        /// iSCSI.
+        Iscsi,
+    }
+}
+
+words! {
+    /// Who serves an iSCSI target.
+    IscsiServer {
+        /// The kernel's LIO.
+        Lio,
+        /// tgt.
+        Tgt,
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The fabrics.
-pub(super) const ALL: [&str; 3] = ["nvme", "nbd", "local"];
+pub(super) const ALL: [&str; 4] = ["nvme", "nbd", "iscsi", "local"];
 
 pub(super) fn fabrics() -> Value {
     let uris = ALL.map(uri::fabric);
@@ -21,6 +21,7 @@ pub(super) fn fabric(id: &str) -> Option<Value> {
     let (name, kind) = match id {
         "nvme" => ("NVMe/TCP", "NVMeOverFabrics"),
         "nbd" => ("NBD", "OEM"),
+        "iscsi" => ("iSCSI", "iSCSI"),
         "local" => ("This machine", "OEM"),
         _ => return None,
     };
@@ -79,29 +80,43 @@ impl Own<'_> {
     /// What serves it.
     fn target(&self) -> Option<End> {
         let export = self.export;
-        match (&export.nvme, &export.nbd) {
-            (Some(nvme), _) => Some(End { role: Role::Subsystem, name: nvme.subsystem.clone() }),
-            (None, Some(nbd)) => Some(End { role: Role::Listener, name: nbd.clone() }),
-            (None, None) => None,
+        match (&export.nvme, &export.nbd, &export.iscsi) {
+            (Some(nvme), ..) => Some(End { role: Role::Subsystem, name: nvme.subsystem.clone() }),
+            (None, Some(nbd), _) => Some(End { role: Role::Listener, name: nbd.clone() }),
+            (None, None, Some(iscsi)) => {
+                Some(End { role: Role::Target, name: iscsi.target.clone() })
+            }
+            (None, None, None) => None,
         }
     }
 
     /// Hosts that may have it or have it, if they are known by name.
     fn hosts(&self) -> BTreeSet<End> {
+        let host = |name: &String| End { role: Role::Host, name: name.clone() };
+        if let Some(iscsi) = &self.export.iscsi {
+            return iscsi.initiators.iter().map(host).collect();
+        }
         let Some(nvme) = &self.export.nvme else { return BTreeSet::new() };
         let connected = nvme.connections.iter().map(|connection| &connection.host);
         let named = nvme.hosts.iter().chain(connected).filter(|name| !name.is_empty());
-        named.map(|name| End { role: Role::Host, name: name.clone() }).collect()
+        named.map(host).collect()
     }
 
     /// Whether it has this end.
     fn has(&self, end: &End) -> bool {
+        if let Some(iscsi) = &self.export.iscsi {
+            return match end.role {
+                Role::Target => iscsi.target == end.name,
+                Role::Host => iscsi.initiators.contains(&end.name),
+                Role::Subsystem | Role::Listener => false,
+            };
+        }
         let Some(nvme) = &self.export.nvme else {
             return end.role == Role::Listener && self.export.nbd.as_ref() == Some(&end.name);
         };
         match end.role {
             Role::Subsystem => nvme.subsystem == end.name,
-            Role::Listener => false,
+            Role::Listener | Role::Target => false,
             Role::Host => {
                 let is_connected = nvme.connections.iter().any(|host| host.host == end.name);
                 is_connected || nvme.hosts.contains(&end.name)
@@ -166,6 +181,7 @@ pub(super) fn connection(view: &View, fabric: &str, id: &str) -> Option<Value> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     Subsystem,
+    Target,
     Listener,
     Host,
 }
@@ -178,8 +194,12 @@ struct End {
 }
 
 /// Roles, and what identifiers of endpoints begin with.
-const ROLES: [(Role, &str); 3] =
-    [(Role::Subsystem, "subsystem"), (Role::Listener, "listener"), (Role::Host, "host")];
+const ROLES: [(Role, &str); 4] = [
+    (Role::Subsystem, "subsystem"),
+    (Role::Target, "target"),
+    (Role::Listener, "listener"),
+    (Role::Host, "host"),
+];
 
 impl End {
     fn id(&self) -> String {
@@ -207,6 +227,8 @@ struct Known {
     /// A host's controllers, by subsystem: exports of one have them in common.
     controllers: BTreeSet<(String, u16)>,
     is_served: bool,
+    /// A host has one of them over iSCSI.
+    is_connected: bool,
 }
 
 impl Known {
@@ -217,6 +239,12 @@ impl Known {
             known.connections.push(own.uri());
             known.is_served |= own.export.serving;
             known.listeners.extend(own.export.nbd.clone());
+            if let Some(iscsi) = &own.export.iscsi {
+                known.is_connected |= iscsi.sessions.contains(&end.name);
+                if end.role == Role::Target {
+                    known.listeners.extend(iscsi.portals.iter().cloned());
+                }
+            }
             let Some(nvme) = &own.export.nvme else { continue };
             if end.role == Role::Subsystem {
                 known.listeners.extend(nvme.listeners.iter().cloned());
@@ -242,8 +270,8 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
     let end = End::of(id)?;
     let known = Known::of(view, fabric, &end)?;
     let is_there = match end.role {
-        Role::Host => !known.controllers.is_empty(),
-        Role::Subsystem | Role::Listener => known.is_served,
+        Role::Host => known.is_connected || !known.controllers.is_empty(),
+        Role::Subsystem | Role::Target | Role::Listener => known.is_served,
     };
     let state = if is_there { "Enabled" } else { "StandbyOffline" };
     let details: Vec<Value> = known.listeners.iter().filter_map(|at| transport(at)).collect();
@@ -252,7 +280,11 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
         "@odata.type": "#Endpoint.v1_8_2.Endpoint",
         "Id": id,
         "Name": end.name,
-        "EndpointProtocol": if fabric == "nvme" { "NVMeOverFabrics" } else { "OEM" },
+        "EndpointProtocol": match fabric {
+            "nvme" => "NVMeOverFabrics",
+            "iscsi" => "iSCSI",
+            _ => "OEM",
+        },
         "Status": Standing { state, health: "OK" }.status(),
         "ConnectedEntities": [entity(end.role)],
         "IPTransportDetails": details,
@@ -263,16 +295,26 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
         }),
     });
     if end.role != Role::Listener {
-        let name = json!([{"DurableName": end.name, "DurableNameFormat": "NQN"}]);
+        let name = json!([{"DurableName": end.name, "DurableNameFormat": form(fabric, &end.name)}]);
         super::put(&mut resource, "Identifiers", name);
     }
     Some(resource)
 }
 
+/// The form of an end's name.
+fn form(fabric: &str, name: &str) -> &'static str {
+    match (fabric, name.get(..4)) {
+        ("iscsi", Some("eui.")) => "EUI",
+        ("iscsi", Some("naa.")) => "NAA",
+        ("iscsi", _) => "iQN",
+        _ => "NQN",
+    }
+}
+
 fn entity(role: Role) -> Value {
     match role {
         Role::Host => json!({"EntityType": "StorageInitiator", "EntityRole": "Initiator"}),
-        Role::Subsystem | Role::Listener => json!({
+        Role::Subsystem | Role::Target | Role::Listener => json!({
             "EntityType": "StorageSubsystem",
             "EntityRole": "Target",
             "EntityLink": link(uri::STORAGE),

@@ -64,6 +64,8 @@ pub const FABRICS: &str = "/redfish/v1/Fabrics";
 pub const NVME_CONNECTIONS: &str = "/redfish/v1/Fabrics/nvme/Connections";
 /// Exports over NBD.
 pub const NBD_CONNECTIONS: &str = "/redfish/v1/Fabrics/nbd/Connections";
+/// Exports over iSCSI.
+pub const ISCSI_CONNECTIONS: &str = "/redfish/v1/Fabrics/iscsi/Connections";
 /// Exports that the machine itself uses.
 pub const LOCAL_CONNECTIONS: &str = "/redfish/v1/Fabrics/local/Connections";
 /// Registries of messages.

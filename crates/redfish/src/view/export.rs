@@ -1,5 +1,6 @@
 //! Exports, and who has them.
 
+use crate::view::IscsiServer;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ pub struct Export {
     /// The socket at which a virtual machine has it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub socket: Option<String>,
+    /// How it is served over iSCSI.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub iscsi: Option<IscsiExport>,
     /// How it is, asked as a client asks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health: Option<ExportHealth>,
@@ -65,6 +69,8 @@ pub enum ExportKind {
     Ublk,
     /// A virtual machine of this machine, over vhost-user.
     VhostUser,
+    /// iSCSI.
+    Iscsi,
 }
 
 impl ExportKind {
@@ -74,6 +80,7 @@ impl ExportKind {
             Self::Nbd => "nbd",
             Self::NvmeTcp => "nvme",
             Self::Fuse | Self::Loop | Self::Ublk | Self::VhostUser => "local",
+            Self::Iscsi => "iscsi",
         }
     }
 
@@ -86,6 +93,7 @@ impl ExportKind {
             Self::Loop => "loop",
             Self::Ublk => "ublk",
             Self::VhostUser => "vhost-user",
+            Self::Iscsi => "iscsi",
         }
     }
 }
@@ -127,6 +135,30 @@ pub enum ServiceState {
     Starting,
     /// No client can use it.
     Failed,
+}
+
+/// A volume as the unit of an iSCSI target.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct IscsiExport {
+    /// The target's name.
+    pub target: String,
+    /// The unit's number (LUN).
+    #[serde(rename = "lun")]
+    pub unit: u8,
+    /// Where it is served: `ADDR:PORT`.
+    pub portals: Vec<String>,
+    /// What initiators are told instead of these, in their order; empty if nothing else.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub advertise: Vec<String>,
+    /// Names of the initiators that may have it.
+    pub initiators: Vec<String>,
+    /// The name by which they prove who they are (CHAP).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub user: Option<String>,
+    /// Who serves it; absent: that is not known yet.
+    pub server: Option<IscsiServer>,
+    /// Names of the initiators that have it now.
+    pub sessions: Vec<String>,
 }
 
 /// A volume as a namespace of an NVMe subsystem.

@@ -13,6 +13,7 @@ pub mod nvme;
 pub mod place;
 pub mod services;
 pub mod shelf;
+pub mod targets;
 pub mod tls;
 
 use std::io::Write;

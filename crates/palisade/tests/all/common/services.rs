@@ -70,6 +70,7 @@ impl Drop for Services {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        super::targets::kill(&self.folder);
         let devices = loops_of(&self.folder);
         for link in links() {
             let device = std::fs::read_link(&link).unwrap_or_default();
