@@ -17,6 +17,7 @@
 //! | a target       | it is otherwise, or a part | it is emptied, disabled, and filled       |
 //! | a target       | its device is another      | the same                                  |
 //! | a target       | it, as it is wanted        | it is enabled, if it is not               |
+//! | a portal       | nobody listens there       | LIO is told to                            |
 //! | that it rests  | a target                   | it is disabled                            |
 //! | no target      | whatever of it             | it is ended; then its device is let go    |
 //!
@@ -31,6 +32,7 @@ use ::iscsi::{Account, Name, PRODUCT, UNIT, VENDOR};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -104,8 +106,10 @@ impl Places {
 pub fn serve(id: &str, target: &Target) -> io::Result<()> {
     let places = Places::of(id, &target.identity.target);
     if is_as_wanted(&places, target) {
+        let listens = listen(&places, target);
         let enable = places.group.join("enable");
-        return if read(&enable) == "1" { Ok(()) } else { put(&enable, "1") };
+        let enabled = if read(&enable) == "1" { Ok(()) } else { put(&enable, "1") };
+        return enabled.and(listens);
     }
     empty(&places, &target.portals.iter().map(ToString::to_string).collect())?;
     make(&places, target)
@@ -243,11 +247,8 @@ fn make(places: &Places, target: &Target) -> io::Result<()> {
     let group = |file: &str, text: &str| put(&places.group.join(file), text);
     mkdir(&places.target)?;
     mkdir(&places.group)?;
-    let mut listens = Ok(());
-    for portal in &target.portals {
-        // Who comes by now is told that it can't serve yet. Where some can be had, those serve.
-        listens = listens.and(mkdir(&places.group.join("np").join(portal.to_string())));
-    }
+    // Who comes by now is told that it can't serve yet.
+    let listens = listen(places, target);
     if folders(&places.group.join("np"))?.is_empty() {
         return listens;
     }
@@ -271,6 +272,13 @@ fn make(places: &Places, target: &Target) -> io::Result<()> {
         put(&unit.join("write_protect"), if *name == target.asker { "1" } else { "0" })?;
     }
     group("enable", "1").and(listens)
+}
+
+/// Has it listen where it does not; where some portals can't be had, it does at the others.
+fn listen(places: &Places, target: &Target) -> io::Result<()> {
+    let place = |portal: &SocketAddr| places.group.join("np").join(portal.to_string());
+    let missing = target.portals.iter().map(place).filter(|place| !place.is_dir());
+    missing.fold(Ok(()), |listens, place| listens.and(mkdir(&place)))
 }
 
 /// By what a name is proved.
@@ -300,7 +308,7 @@ fn is_as_wanted(places: &Places, target: &Target) -> bool {
     device("udev_path") == target.path.display().to_string()
         && device("enable") == "1"
         && device("wwn/vpd_unit_serial").ends_with(&target.identity.serial)
-        && names("np") == target.portals.iter().map(ToString::to_string).collect()
+        && names("np").is_subset(&target.portals.iter().map(ToString::to_string).collect())
         && names("acls") == target.allowed().map(ToString::to_string).collect()
         && target.allowed().all(access)
         && group("attrib/authentication") == if target.account.is_some() { "1" } else { "0" }
