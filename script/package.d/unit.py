@@ -8,6 +8,7 @@ STATUS = "/proc/self/status"
 # Capabilities by their numbers (linux/capability.h), of those that units here name.
 NUMBERS = {
     "CAP_DAC_OVERRIDE": 1,
+    "CAP_NET_BIND_SERVICE": 10,
     "CAP_IPC_LOCK": 14,
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_RESOURCE": 24,
