@@ -278,7 +278,9 @@ fn make(places: &Places, target: &Target) -> io::Result<()> {
 fn listen(places: &Places, target: &Target) -> io::Result<()> {
     let place = |portal: &SocketAddr| places.group.join("np").join(portal.to_string());
     let missing = target.portals.iter().map(place).filter(|place| !place.is_dir());
-    missing.fold(Ok(()), |listens, place| listens.and(mkdir(&place)))
+    // All are tried.
+    let tried: Vec<io::Result<()>> = missing.map(|place| mkdir(&place)).collect();
+    tried.into_iter().collect()
 }
 
 /// By what a name is proved.
