@@ -41,6 +41,12 @@ ended() {
 # A process whose parent has not asked is a zombie.
 is_over() { [ ! -d "/proc/$1" ] || grep -q '^State:.Z' "/proc/$1/status"; }
 
+# again SIGNAL [CORES]: the daemon is ended and started.
+again() {
+    ended $PID "$1" || fail "the daemon does not end"
+    start_daemon "${2:-2}" || fail "the daemon does not start"
+}
+
 shown() { palisade array show data --json | jq -r "$1"; }
 array_is() { [ "$(shown .state)" = "$1" ]; }
 # of_export FILTER: what jq makes of the export that is there.

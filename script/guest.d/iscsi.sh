@@ -64,10 +64,6 @@ log_out() {
     wait_for has_none
 }
 has_none() { ! of_target; }
-unserve() {
-    palisade export delete "$ID" || fail "it is not deleted"
-    wait_for nothing_left
-}
 # Who asks targets stays the same.
 nothing_left() {
     [ -z "$(ls -A $FOLDER | grep -vx asker)" ] && ! ls /dev/ublkb* 2>/dev/null \
@@ -171,12 +167,6 @@ check_let_in() {
         wait_for has_none
         unserve
     done
-}
-
-# again SIGNAL [CORES]: the daemon is ended and started.
-again() {
-    ended $PID "$1" || fail "the daemon does not end"
-    start_daemon "${2:-2}" || fail "the daemon does not start"
 }
 
 # The daemon is killed in the middle of it and started again: hosts see nothing of it, where LIO

@@ -82,12 +82,6 @@ check_files() {
     unserve
 }
 
-# again SIGNAL [CORES]: the daemon is ended and started.
-again() {
-    ended $PID "$1" || fail "the daemon does not end"
-    start_daemon "${2:-2}" || fail "the daemon does not start"
-}
-
 # same_device: the export has the device and the link that it had, and is well.
 same_device() {
     local had=$DEVICE

@@ -117,6 +117,18 @@ pub fn told(text: &str) -> (Option<String>, u16) {
     }
 }
 
+/// What hosts are told of a listener.
+fn told_of(listener: &Listener) -> &str {
+    listener.advertise.as_deref().unwrap_or(&listener.address)
+}
+
+/// What hosts are told instead of these, in their order; empty if nothing else.
+pub fn told_instead(listeners: &[Listener]) -> Vec<String> {
+    let is_told = listeners.iter().any(|listener| listener.advertise.is_some());
+    let told = || listeners.iter().map(|listener| told_of(listener).to_owned());
+    if is_told { told().collect() } else { Vec::new() }
+}
+
 /// A qualified name of NVMe.
 pub fn nqn(text: &str) -> Result<Nqn, Error> {
     Nqn::new(text).map_err(|why| Error::new(&say::BAD_NQN, &[&text, &why]))
@@ -158,15 +170,11 @@ pub fn uri(address: &ExportAddress, export: &str, volume: Uuid) -> String {
         ExportAddress::NbdTcp(address) => format!("nbd://{address}/{export}"),
         ExportAddress::NbdUnix(path) => format!("nbd+unix:///{export}?socket={}", quoted(path)),
         ExportAddress::NvmeTcp(nvme) => {
-            let first = nvme
-                .listeners
-                .first()
-                .map_or("", |listener| listener.advertise.as_deref().unwrap_or(&listener.address));
+            let first = nvme.listeners.first().map_or("", told_of);
             format!("nvme+tcp://{first}/{}/{}", nvme.subsystem, nvme.nsid)
         }
         ExportAddress::Iscsi(iscsi) => {
-            let told = |own: &Listener| own.advertise.clone().unwrap_or(own.address.clone());
-            let first = iscsi.portals.first().map(told).unwrap_or_default();
+            let first = iscsi.portals.first().map_or("", told_of);
             format!("iscsi://{first}/{}/{UNIT}", Identity::of(volume).target)
         }
         ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),

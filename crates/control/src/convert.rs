@@ -16,7 +16,7 @@ use engine::manage::command::{
     TaskKind, TaskStatus, UnreadableRange, VolumeStatus,
 };
 use engine::manage::lost::unreadable_ranges;
-use format::{ArrayRecord, ExportAddress, Listener, LostReason, NvmeExport, Owner};
+use format::{ArrayRecord, ExportAddress, LostReason, NvmeExport, Owner};
 use redfish::view;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Uuid;
@@ -275,10 +275,6 @@ fn nvme_export(
     nvme: &NvmeExport,
     connections: &Connections,
 ) -> view::NvmeExport {
-    let told = |listener: &Listener| {
-        listener.advertise.clone().unwrap_or_else(|| listener.address.clone())
-    };
-    let is_told = nvme.listeners.iter().any(|listener| listener.advertise.is_some());
     let uuid = status.volume.to_string();
     view::NvmeExport {
         subsystem: nvme.subsystem.clone(),
@@ -286,7 +282,7 @@ fn nvme_export(
         nguid: uuid.replace('-', ""),
         uuid,
         listeners: nvme.listeners.iter().map(|listener| listener.address.clone()).collect(),
-        advertise: if is_told { nvme.listeners.iter().map(told).collect() } else { Vec::new() },
+        advertise: address::told_instead(&nvme.listeners),
         hosts: nvme.hosts.clone().unwrap_or_default(),
         any_host: nvme.hosts.is_none(),
         connections: connections.hosts.get(id).cloned().unwrap_or_default(),

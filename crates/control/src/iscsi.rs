@@ -1,7 +1,7 @@
 //! Exports over iSCSI: what a request has to say, what `palisade services` is told, and what is
 //! shown. Who speaks the protocol is no part of the daemon ([`crate::services`]).
 
-use crate::address::check_advertise;
+use crate::address::{check_advertise, told_instead};
 use crate::chance;
 use ::iscsi::{Account, Identity, Name, Secret, UNIT};
 use format::limits::SECRETS_END;
@@ -120,8 +120,6 @@ pub fn shown(
     volume: Uuid,
     (server, sessions): (Option<Server>, Vec<String>),
 ) -> view::IscsiExport {
-    let is_told = export.portals.iter().any(|portal| portal.advertise.is_some());
-    let portals = || export.portals.iter();
     let server = server.map(|server| match server {
         Server::Lio => view::IscsiServer::Lio,
         Server::Tgt => view::IscsiServer::Tgt,
@@ -129,16 +127,11 @@ pub fn shown(
     view::IscsiExport {
         target: Identity::of(volume).target.to_string(),
         unit: UNIT,
-        portals: portals().map(|portal| portal.address.clone()).collect(),
-        advertise: if is_told { portals().map(address).collect() } else { Vec::new() },
+        portals: export.portals.iter().map(|portal| portal.address.clone()).collect(),
+        advertise: told_instead(&export.portals),
         initiators: export.initiators.clone(),
         user: export.user.clone(),
         server,
         sessions,
     }
-}
-
-/// What initiators are told of a portal.
-fn address(portal: &Listener) -> String {
-    portal.advertise.clone().unwrap_or_else(|| portal.address.clone())
 }

@@ -655,18 +655,16 @@ impl Services {
 
     fn wanted(&self, data: &Data) -> Order {
         let inner = self.inner();
-        let mut all: BTreeMap<&str, &Wanted> =
-            inner.absent.iter().map(|wanted| (wanted.id.as_str(), wanted)).collect();
-        all.extend(inner.exports.values().map(|own| (own.wanted.id.as_str(), &own.wanted)));
-        let mut exports: Vec<Wanted> = all.into_values().cloned().collect();
-        // What can't be served yet rests: nothing of it ends.
-        let waits = |wanted: &Wanted| {
-            let mut known = inner.exports.values();
-            known.any(|own| own.wanted.id == wanted.id && own.problem.is_some())
-        };
-        exports.iter_mut().filter(|own| waits(own)).for_each(|own| own.suspended = !own.leaving);
+        let mut all: BTreeMap<&str, Wanted> =
+            inner.absent.iter().map(|wanted| (wanted.id.as_str(), wanted.clone())).collect();
+        for Own { wanted, problem, .. } in inner.exports.values() {
+            // What can't be served yet rests: nothing of it ends.
+            let waits = !wanted.leaving;
+            let suspended = if problem.is_some() { waits } else { wanted.suspended };
+            all.insert(&wanted.id, Wanted { suspended, ..wanted.clone() });
+        }
         let (cores, rings) = (data.cores(), data.has_rings());
-        Order::Wanted { cores, rings, exports }
+        Order::Wanted { cores, rings, exports: all.into_values().collect() }
     }
 
     /// Serves `palisade services`, one at a time, until it is aborted. Only root is it, or the

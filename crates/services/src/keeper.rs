@@ -69,23 +69,26 @@ impl Outcome {
 }
 
 /// Makes of what is there what is wanted. What is wanted once descriptors were handed over takes
-/// its place.
-pub fn converge(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> Standing {
-    let Outcome { state, problem, device, server, sessions } =
-        match (wanted.suspended, wanted.leaving) {
-            (true, _) => suspend(host.folder(), &wanted.id),
-            (false, true) => leave(host, wanted),
-            (false, false) => serve(host, wanted, asker),
-        };
+/// its place. How the export is, and whether all was done of one that is suspended: nobody looks at
+/// that again by the clock.
+pub fn converge(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> (Standing, bool) {
+    let (outcome, is_done) = match (wanted.suspended, wanted.leaving) {
+        (true, _) => suspend(host.folder(), &wanted.id),
+        (false, true) => (leave(host, wanted), true),
+        (false, false) => (serve(host, wanted, asker), true),
+    };
+    let Outcome { state, problem, device, server, sessions } = outcome;
     let (id, revision, checked) = (wanted.id.clone(), wanted.revision, health::now());
-    Standing { id, revision, state, problem, device, server, sessions, checked }
+    (Standing { id, revision, state, problem, device, server, sessions, checked }, is_done)
 }
 
 /// What is there stays: whoever uses a device waits, or has errors. Initiators of a target would
 /// have them: it rests.
-fn suspend(folder: &Path, id: &str) -> Outcome {
-    let why = targets::rest(folder, id).err().map_or_else(String::new, |why| format!(": {why}"));
-    Outcome::why(State::Failed, format!("its array does not run{why}"))
+fn suspend(folder: &Path, id: &str) -> (Outcome, bool) {
+    let rests = targets::rest(folder, id);
+    let is_done = rests.is_ok();
+    let why = rests.err().map_or_else(String::new, |why| format!(": {why}"));
+    (Outcome::why(State::Failed, format!("its array does not run{why}")), is_done)
 }
 
 fn link(wanted: &Wanted) -> Option<PathBuf> {
@@ -201,13 +204,14 @@ fn serve_device(
     for path in mounted(host.folder(), &wanted.id)? {
         end_at_once(host.folder(), &wanted.id, &path);
     }
-    if let Kind::Iscsi(own) = &wanted.kind {
+    if let Kind::Iscsi(_) = wanted.kind {
         // A device keeps its size as long as its target has it.
         let is_other = found.is_some_and(|info| {
             blocks::bytes(&ublk::device(info.device)).is_ok_and(|bytes| bytes != wanted.bytes)
         });
-        let has_none = targets::users(host.folder(), wanted, own).is_some_and(|all| all.is_empty());
-        if is_other && has_none {
+        let has_none =
+            || targets::users(host.folder(), &wanted.id).is_some_and(|all| all.is_empty());
+        if is_other && has_none() {
             targets::end(host.folder(), &wanted.id)?;
         }
     }

@@ -70,6 +70,11 @@ pub fn load() -> bool {
     is_there()
 }
 
+/// The place of an export's device.
+fn device_of(id: &str) -> PathBuf {
+    Path::new(ROOT).join(ADAPTER).join(format!("{PREFIX}{id}"))
+}
+
 /// The places of a target.
 struct Places {
     device: PathBuf,
@@ -79,10 +84,8 @@ struct Places {
 
 impl Places {
     fn of(id: &str, target: &Name) -> Self {
-        let root = Path::new(ROOT);
-        let target = root.join("iscsi").join(target.as_str());
-        let device = root.join(ADAPTER).join(format!("{PREFIX}{id}"));
-        Self { device, group: target.join("tpgt_1"), target }
+        let target = Path::new(ROOT).join("iscsi").join(target.as_str());
+        Self { device: device_of(id), group: target.join("tpgt_1"), target }
     }
 
     fn unit(&self) -> PathBuf {
@@ -121,8 +124,7 @@ pub fn serve(id: &str, target: &Target) -> io::Result<()> {
 /// # Errors
 /// What the kernel says.
 pub fn rest(id: &str, target: &Name) -> io::Result<()> {
-    let enable = Places::of(id, target).group.join("enable");
-    disable(&enable)
+    disable(&Places::of(id, target).group.join("enable"))
 }
 
 /// Ends a target, whoever has it, and lets its device go.
@@ -141,8 +143,11 @@ pub fn end(id: &str, target: &Name) -> io::Result<()> {
 /// # Errors
 /// What the kernel says.
 pub fn let_go(id: &str) -> io::Result<()> {
-    let device = Path::new(ROOT).join(ADAPTER).join(format!("{PREFIX}{id}"));
-    rmdir(&device)?;
+    free(&device_of(id))
+}
+
+fn free(device: &Path) -> io::Result<()> {
+    rmdir(device)?;
     if let Some(adapter) = device.parent() {
         // It has others, or is gone.
         let _ = fs::remove_dir(adapter);
@@ -172,8 +177,7 @@ fn empty(places: &Places, portals: &BTreeSet<String>) -> io::Result<()> {
             rmdir(&unit)?;
         }
     }
-    let id = name_of(&places.device);
-    let_go(id.trim_start_matches(PREFIX))
+    free(&places.device)
 }
 
 /// Disables a target: what is under way is waited for. It waits for a device that waits for the
@@ -212,8 +216,8 @@ fn disable(enable: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// What the kernel says.
-pub fn sessions(id: &str, target: &Target) -> io::Result<Vec<String>> {
-    let places = Places::of(id, &target.identity.target);
+pub fn sessions(id: &str, target: &Name) -> io::Result<Vec<String>> {
+    let places = Places::of(id, target);
     let has = |access: &PathBuf| {
         let about = fs::read_to_string(access.join("info")).unwrap_or_default();
         about.lines().any(|line| line.starts_with("InitiatorName:"))

@@ -224,15 +224,14 @@ impl Shared {
                 continue;
             };
             let asked = (wanted.leaving, wanted.suspended);
-            let standing = keeper::converge(&*self, &mut wanted, &mut asker);
+            let (standing, is_done) = keeper::converge(&*self, &mut wanted, &mut asker);
             let again = asked != (wanted.leaving, wanted.suspended);
-            // A target that can't rest yet would give its initiators errors.
-            let rests = !wanted.suspended || targets::rest(&self.folder, id).is_ok();
             if self.rest(id, Some((connection, wanted, again))) {
                 // A daemon that has gone wants it anew.
                 let _ = self.tell(&Word::Are(vec![standing]), &[]);
             }
-            if !rests {
+            if !is_done {
+                // A target that does not rest gives its initiators errors.
                 self.again(id);
             }
         }

@@ -269,7 +269,7 @@ pub fn serve(
     drop(held);
     watch(host, &mark);
     let bytes = target.ask()?;
-    let sessions = sessions(folder, id, &mark, &target)?;
+    let sessions = sessions(folder, id, &mark, &target.asker)?;
     let mut note = None;
     if let Some(bytes) = bytes.filter(|bytes| *bytes != wanted.bytes) {
         // Servers look at a size once.
@@ -300,21 +300,20 @@ fn watch(host: &impl Host, mark: &Mark) {
     }
 }
 
-fn sessions(folder: &Path, id: &str, mark: &Mark, target: &Target) -> io::Result<Vec<String>> {
+fn sessions(folder: &Path, id: &str, mark: &Mark, asker: &Name) -> io::Result<Vec<String>> {
     let mut all = match mark.server {
-        Server::Lio => lio::sessions(id, target)?,
+        Server::Lio => lio::sessions(id, &mark.target)?,
         Server::Tgt => Instance::of(folder, &mark.portals).sessions(&mark.target)?,
     };
-    all.retain(|name| name != target.asker.as_str());
+    all.retain(|name| name != asker.as_str());
     all.sort();
     Ok(all)
 }
 
 /// Initiators that have an export's target, as far as that can be told.
-pub fn users(folder: &Path, wanted: &Wanted, own: &Iscsi) -> Option<Vec<String>> {
-    let mark = Mark::read(folder, &wanted.id)?;
-    let target = target(folder, wanted, own, Path::new("")).ok()?;
-    sessions(folder, &wanted.id, &mark, &target).ok()
+pub fn users(folder: &Path, id: &str) -> Option<Vec<String>> {
+    let (asker, _) = asker(folder).ok()?;
+    sessions(folder, id, &Mark::read(folder, id)?, &asker).ok()
 }
 
 fn target(folder: &Path, wanted: &Wanted, own: &Iscsi, path: &Path) -> io::Result<Target> {
