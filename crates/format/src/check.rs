@@ -5,10 +5,11 @@ use crate::encode;
 use crate::limits::{
     ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_BYTES_MAX, EXPORTS_MAX, EXTENTS_MAX, HOSTS_MAX,
     IQN_MAX, JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
-    REGIONS_MAX, SECRETS_END, SERIAL_MAX, USER_MAX, VOLUMES_MAX,
+    REGIONS_MAX, SECRETS_END, SERIAL_MAX, SHARE_NAME_MAX, SHARES_MAX, USER_MAX, VOLUMES_MAX,
 };
 use crate::record::{
-    ArrayRecord, ExportAddress, Extent, IscsiExport, Listener, NvmeExport, SlotState,
+    Access, ArrayRecord, ExportAddress, Extent, IscsiExport, Listener, NvmeExport, ShareExport,
+    SlotState,
 };
 use crate::region::{Geometry, SHIFT_MAX};
 use layout::{CodeKind, Layout};
@@ -147,7 +148,7 @@ fn extent_end(layout: &Layout, extent: Extent) -> Result<u64, FormatError> {
 fn exports(record: &ArrayRecord) -> Rule {
     rule(record.exports.len() <= EXPORTS_MAX, "there are too many exports")?;
     let (mut ids, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
-    let mut targets = BTreeSet::new();
+    let (mut targets, mut names) = (BTreeSet::new(), BTreeSet::new());
     for export in &record.exports {
         rule(ids.insert(export.id), "two exports have one id")?;
         let known = record.volumes.iter().any(|volume| volume.uuid == export.volume);
@@ -169,6 +170,13 @@ fn exports(record: &ArrayRecord) -> Rule {
             ExportAddress::Iscsi(iscsi) => {
                 iscsi_export(iscsi)?;
                 rule(targets.insert(export.volume), "two exports are one target")?;
+            }
+            ExportAddress::Shares(shares) => {
+                share_export(shares)?;
+                let of_volume = record.exports.iter().filter(|own| own.volume == export.volume);
+                rule(of_volume.count() == 1, "a volume is shared and exported, too")?;
+                let mut all = shares.shares.iter().map(|share| &share.name);
+                rule(all.all(|name| names.insert(name)), "two shares have one name")?;
             }
         }
     }
@@ -199,6 +207,25 @@ fn listeners(listeners: &[Listener]) -> Rule {
             && listener.advertise.as_ref().is_none_or(|a| address_fits(a))
     });
     rule(fits, "the address of an export is not possible")
+}
+
+fn share_export(export: &ShareExport) -> Rule {
+    let addresses = [&export.smb, &export.nfs].into_iter().all(|own| address_fits(own));
+    rule(addresses, "the address of an export is not possible")?;
+    let count = export.shares.len();
+    rule((1..=SHARES_MAX).contains(&count), "an export names no or too many shares")?;
+    for share in &export.shares {
+        let fits = (1..=SHARE_NAME_MAX).contains(&share.name.len()) && text_fits(&share.name);
+        rule(fits, "the name of a share is not possible")?;
+        rule(share.smb || share.nfs, "a share is by no protocol")?;
+        for all in [&share.users, &share.clients] {
+            rule(all.len() <= HOSTS_MAX, "a share names too many clients")?;
+            let fits =
+                |own: &Access| (1..=USER_MAX).contains(&own.who.len()) && text_fits(&own.who);
+            rule(all.iter().all(fits), "the name of a client is not possible")?;
+        }
+    }
+    rule(encode::shares_bytes(export) <= NVME_EXPORT_MAX, "an export says too much")
 }
 
 fn iscsi_export(export: &IscsiExport) -> Rule {

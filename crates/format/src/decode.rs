@@ -12,9 +12,9 @@ use crate::limits::{
 };
 use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
-    Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, GroupRecord,
-    IscsiExport, IscsiServer, LastScrub, Listener, NvmeExport, Owner, Paused, SlotRecord,
-    SlotState, VolumeRecord,
+    Access, Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, Filesystem,
+    GroupRecord, IscsiExport, IscsiServer, LastScrub, Listener, MakeFilesystem, NvmeExport, Owner,
+    Paused, Share, ShareExport, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
 use units::{MIB, Slot};
@@ -354,6 +354,48 @@ fn iscsi(bytes: &[u8]) -> Result<IscsiExport, FormatError> {
     Ok(IscsiExport { portals, initiators, user, secret, server })
 }
 
+/// What the shares of a file system say.
+fn shares(bytes: &[u8]) -> Result<ShareExport, FormatError> {
+    let mut from = Reader(bytes);
+    let from = &mut from;
+    let count = from.u16()?;
+    let make = match (from.u8()?, from.u8()?) {
+        (0, 0) => None,
+        (kind @ 1..=2, overwrite @ 0..=1) => Some(MakeFilesystem {
+            kind: if kind == 1 { Filesystem::Xfs } else { Filesystem::Ext4 },
+            overwrite: overwrite == 1,
+        }),
+        _ => return invalid("how a file system is to be made is not known"),
+    };
+    from.zeros(4)?;
+    let (smb, nfs) = (text(from)?, text(from)?);
+    let shares = (0..count).map(|_| share(from)).collect::<Result<_, _>>()?;
+    if !from.0.is_empty() {
+        return invalid("there are bytes behind what an export says");
+    }
+    Ok(ShareExport { make, smb, nfs, shares })
+}
+
+fn share(from: &mut Reader<'_>) -> Result<Share, FormatError> {
+    let bits = from.u8()?;
+    if bits > 7 {
+        return invalid("what a share is is not known");
+    }
+    from.zeros(1)?;
+    let (users, clients) = (from.u16()?, from.u16()?);
+    let name = text(from)?;
+    let mut who = |count: u16| {
+        let one = |_| match from.u8()? {
+            bit @ 0..=1 => Ok(Access { read_only: bit == 1, who: text(from)? }),
+            _ => invalid("what somebody may do with a share is not known"),
+        };
+        (0..count).map(one).collect::<Result<_, _>>()
+    };
+    let (users, clients) = (who(users)?, who(clients)?);
+    let has = |bit: u8| bits & bit != 0;
+    Ok(Share { name, smb: has(1), nfs: has(2), read_only: has(4), users, clients })
+}
+
 fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
     let (volume, id, kind) = (from.uuid()?, from.u32()?, from.u8()?);
     from.zeros(1)?;
@@ -368,6 +410,7 @@ fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
         5 => ExportAddress::File(from.text(len, ADDRESS_MAX)?),
         7 => ExportAddress::VhostUser(from.text(len, ADDRESS_MAX)?),
         8 => ExportAddress::Iscsi(iscsi(from.bytes(len)?)?),
+        9 => ExportAddress::Shares(shares(from.bytes(len)?)?),
         _ => return invalid("the kind of an export is not known"),
     };
     Ok(ExportRecord { id, volume, address })

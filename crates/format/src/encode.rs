@@ -3,12 +3,12 @@
 use crate::codec::{Writer, crc32c};
 use crate::limits::{
     EXPORT_ENTRY_BYTES, FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN, MAGIC,
-    NVME_EXPORT_BYTES,
+    NVME_EXPORT_BYTES, SHARE_BYTES,
 };
 use crate::more;
 use crate::record::{
-    Areas, ArrayRecord, ExportAddress, ExportRecord, IscsiExport, IscsiServer, Listener,
-    NvmeExport, SlotRecord, SlotState, VolumeRecord,
+    Access, Areas, ArrayRecord, ExportAddress, ExportRecord, Filesystem, IscsiExport, IscsiServer,
+    Listener, NvmeExport, Share, ShareExport, SlotRecord, SlotState, VolumeRecord,
 };
 use layout::{CodeKind, Level, Range, Rotation};
 use units::{MIB, Uuid};
@@ -195,6 +195,7 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::Ublk => 6,
         ExportAddress::VhostUser(_) => 7,
         ExportAddress::Iscsi(_) => 8,
+        ExportAddress::Shares(_) => 9,
     });
     out.zeros(1);
     out.count(address_bytes(export));
@@ -205,6 +206,7 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         | ExportAddress::VhostUser(address) => out.text(address),
         ExportAddress::NvmeTcp(export) => nvme(out, export),
         ExportAddress::Iscsi(export) => iscsi(out, export),
+        ExportAddress::Shares(export) => shares(out, export),
         ExportAddress::Device | ExportAddress::Ublk => {}
     }
 }
@@ -222,6 +224,7 @@ fn address_bytes(export: &ExportRecord) -> usize {
         | ExportAddress::VhostUser(address) => address.len(),
         ExportAddress::NvmeTcp(export) => nvme_bytes(export),
         ExportAddress::Iscsi(export) => iscsi_bytes(export),
+        ExportAddress::Shares(export) => shares_bytes(export),
         ExportAddress::Device | ExportAddress::Ublk => 0,
     }
 }
@@ -273,6 +276,38 @@ fn iscsi(out: &mut Writer, export: &IscsiExport) {
         out.u8((export.secret >> shift & 0xff) as u8);
     }
     texts(out, iscsi_texts(export));
+}
+
+/// Bytes of what the shares of a file system say behind their entry.
+pub fn shares_bytes(export: &ShareExport) -> usize {
+    let who = |all: &[Access]| all.iter().map(|own| 3 + own.who.len()).sum::<usize>();
+    let share = |own: &Share| SHARE_BYTES + own.name.len() + who(&own.users) + who(&own.clients);
+    let shares = export.shares.iter().map(share).sum::<usize>();
+    said_bytes([&*export.smb, &*export.nfs].into_iter()) + shares
+}
+
+fn shares(out: &mut Writer, export: &ShareExport) {
+    out.count(export.shares.len());
+    out.u8(match export.make.map(|make| make.kind) {
+        None => 0,
+        Some(Filesystem::Xfs) => 1,
+        Some(Filesystem::Ext4) => 2,
+    });
+    out.u8(u8::from(export.make.is_some_and(|make| make.overwrite)));
+    out.zeros(4);
+    texts(out, [&*export.smb, &*export.nfs].into_iter());
+    for share in &export.shares {
+        let bits = [share.smb, share.nfs, share.read_only].into_iter().enumerate();
+        out.u8(bits.map(|(bit, is_set)| u8::from(is_set) << bit).sum());
+        out.zeros(1);
+        out.count(share.users.len());
+        out.count(share.clients.len());
+        texts(out, core::iter::once(&*share.name));
+        for own in share.users.iter().chain(&share.clients) {
+            out.u8(own.read_only.into());
+            texts(out, core::iter::once(&*own.who));
+        }
+    }
 }
 
 fn texts<'a>(out: &mut Writer, texts: impl Iterator<Item = &'a str>) {

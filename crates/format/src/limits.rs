@@ -52,8 +52,14 @@ pub const NQN_MAX: usize = 223;
 pub const IQN_MAX: usize = 223;
 /// Numbers that tell secrets apart are smaller.
 pub const SECRETS_END: u32 = 1 << 24;
-/// Most bytes of the name by which initiators prove who they are.
+/// Most bytes of the name by which initiators prove who they are; of a user or client of a share.
 pub const USER_MAX: usize = 64;
+/// Most shares of a volume.
+pub const SHARES_MAX: usize = 128;
+/// Most bytes of a share's name.
+pub const SHARE_NAME_MAX: usize = 240;
+/// Bytes of a share without who may have it, and without its name.
+pub const SHARE_BYTES: usize = 8;
 /// Most exports of an array.
 pub const EXPORTS_MAX: usize = 256;
 /// Epochs and sequence numbers are smaller: nobody gets there, and one more never overflows.

@@ -30,13 +30,16 @@ pub const INCOMPAT_SHARED: u32 = 8;
 pub const INCOMPAT_LOCAL: u32 = 16;
 /// Incompat flag: an export is over iSCSI.
 pub const INCOMPAT_ISCSI: u32 = 32;
+/// Incompat flag: a volume's file system is shared.
+pub const INCOMPAT_FILES: u32 = 64;
 /// All that this release knows.
 pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST
     | INCOMPAT_FLIGHT
     | INCOMPAT_NVME
     | INCOMPAT_SHARED
     | INCOMPAT_LOCAL
-    | INCOMPAT_ISCSI;
+    | INCOMPAT_ISCSI
+    | INCOMPAT_FILES;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
@@ -47,7 +50,8 @@ pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let shared = if record.shared { INCOMPAT_SHARED } else { 0 };
     let local = if record.exports.iter().any(is_local) { INCOMPAT_LOCAL } else { 0 };
     let iscsi = if record.exports.iter().any(is_iscsi) { INCOMPAT_ISCSI } else { 0 };
-    (compat, lost | flight | nvme | shared | local | iscsi)
+    let files = if record.exports.iter().any(has_files) { INCOMPAT_FILES } else { 0 };
+    (compat, lost | flight | nvme | shared | local | iscsi | files)
 }
 
 fn is_guarded(record: &ArrayRecord) -> bool {
@@ -60,6 +64,10 @@ fn is_nvme(export: &ExportRecord) -> bool {
 
 const fn is_iscsi(export: &ExportRecord) -> bool {
     matches!(export.address, ExportAddress::Iscsi(_))
+}
+
+const fn has_files(export: &ExportRecord) -> bool {
+    matches!(export.address, ExportAddress::Shares(_))
 }
 
 const fn is_local(export: &ExportRecord) -> bool {
@@ -134,6 +142,9 @@ pub fn decode(
     }
     if (incompat & INCOMPAT_ISCSI != 0) != record.exports.iter().any(is_iscsi) {
         return invalid("whether an export is over iSCSI and what its flag says do not agree");
+    }
+    if (incompat & INCOMPAT_FILES != 0) != record.exports.iter().any(has_files) {
+        return invalid("whether a file system is shared and what its flag says do not agree");
     }
     if (incompat & INCOMPAT_FLIGHT != 0) != is_guarded(record) {
         return invalid("whether a group is guarded and what its flag says do not agree");

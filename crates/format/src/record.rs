@@ -172,6 +172,63 @@ pub enum IscsiServer {
     Tgt,
 }
 
+/// A volume's file system, and the shares of it that clients have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShareExport {
+    /// The file system is to be made: nobody has been let in yet.
+    pub make: Option<MakeFilesystem>,
+    /// Where SMB is to be reached, `HOST:PORT`.
+    pub smb: String,
+    /// Where NFS is to be reached, `HOST:PORT`.
+    pub nfs: String,
+    /// The shares; at least one.
+    pub shares: Vec<Share>,
+}
+
+/// How a file system is to be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MakeFilesystem {
+    /// Which.
+    pub kind: Filesystem,
+    /// Whatever the volume holds may go.
+    pub overwrite: bool,
+}
+
+/// A kind of file system.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Filesystem {
+    /// XFS.
+    Xfs,
+    /// ext4.
+    Ext4,
+}
+
+/// A share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Its name, different in every share of an array.
+    pub name: String,
+    /// By SMB.
+    pub smb: bool,
+    /// By NFS.
+    pub nfs: bool,
+    /// Nobody may write.
+    pub read_only: bool,
+    /// Users that may have it by SMB; all, if it names none.
+    pub users: Vec<Access>,
+    /// Addresses of clients that may have it by NFS.
+    pub clients: Vec<Access>,
+}
+
+/// Who may have a share.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Access {
+    /// The name of a user, or addresses.
+    pub who: String,
+    /// Only to read.
+    pub read_only: bool,
+}
+
 /// Where hosts find an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExportAddress {
@@ -191,6 +248,8 @@ pub enum ExportAddress {
     VhostUser(String),
     /// iSCSI.
     Iscsi(IscsiExport),
+    /// Shares of its file system.
+    Shares(ShareExport),
 }
 
 impl ExportAddress {
@@ -199,9 +258,10 @@ impl ExportAddress {
         self.is_local() || matches!(self, Self::VhostUser(_))
     }
 
-    /// Whether it is served by others than the daemon: the server's kernel, and who serves iSCSI.
+    /// Whether it is served by others than the daemon: the server's kernel, and who serves iSCSI
+    /// and files.
     pub const fn is_others(&self) -> bool {
-        self.is_local() || matches!(self, Self::Iscsi(_))
+        self.is_local() || matches!(self, Self::Iscsi(_) | Self::Shares(_))
     }
 
     /// Whether the server itself uses it.

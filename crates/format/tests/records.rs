@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::{SHAPES, eventful, plain, troubled, uuid, with_iscsi, with_local, with_nvme};
+use common::{
+    SHAPES, eventful, plain, troubled, uuid, with_iscsi, with_local, with_nvme, with_shares,
+};
 use layout::Level;
 use palisade_format::{
-    ArrayRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode, encode, limits,
-    newest, next_slot, slot_offsets,
+    ArrayRecord, ExportRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode,
+    encode, limits, newest, next_slot, slot_offsets,
 };
 use proptest::prelude::*;
 use units::{MIB, Slot};
@@ -117,6 +119,59 @@ fn exports_over_iscsi_keep_their_rules() {
 }
 
 #[test]
+fn shares_keep_their_rules() {
+    use palisade_format::{Access, ExportAddress, Share, ShareExport};
+    let record = with_shares(eventful(Level::Raid5, 3));
+    let ExportAddress::Shares(own) = record.exports[0].address.clone() else { panic!("shares") };
+    let with = |share: Share| ShareExport { shares: vec![share], ..own.clone() };
+    let who = |who: String| vec![Access { who, read_only: false }];
+    let docs = own.shares[0].clone();
+    let long = |most: usize| "x".repeat(most + 1);
+    let names = (0..129).map(|number| Share { name: format!("{number}"), ..docs.clone() });
+    for wrong in [
+        ShareExport { shares: Vec::new(), ..own.clone() },
+        ShareExport { shares: names.collect(), ..own.clone() },
+        ShareExport { shares: vec![docs.clone(), docs.clone()], ..own.clone() },
+        ShareExport { smb: String::new(), ..own.clone() },
+        ShareExport { nfs: long(limits::ADDRESS_MAX), ..own.clone() },
+        with(Share { name: String::new(), ..docs.clone() }),
+        with(Share { name: long(limits::SHARE_NAME_MAX), ..docs.clone() }),
+        with(Share { name: "more".into(), ..docs.clone() }),
+        with(Share { smb: false, nfs: false, ..docs.clone() }),
+        with(Share { users: who(String::new()), ..docs.clone() }),
+        with(Share { clients: who(long(limits::USER_MAX)), ..docs.clone() }),
+        with(Share { users: vec![docs.users[0].clone(); 129], ..docs.clone() }),
+        ShareExport {
+            shares: (0..128)
+                .map(|number| Share {
+                    name: format!("{number}"),
+                    users: vec![who(long(62)).remove(0); 3],
+                    ..docs.clone()
+                })
+                .collect(),
+            ..own.clone()
+        },
+    ] {
+        let mut record = record.clone();
+        record.exports[0].address = ExportAddress::Shares(wrong.clone());
+        assert!(record.check().is_err(), "{wrong:?}");
+    }
+    let mut exported = record.clone();
+    let address = ExportAddress::Device;
+    exported.exports.push(ExportRecord { id: 40, volume: record.exports[0].volume, address });
+    assert!(exported.check().is_err(), "a second writer");
+    let mut image = encode(&record.for_slot(Slot(0)));
+    assert_eq!(image[24], 64, "a release that does not know shares does not read on");
+    image[24] = 0;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "an entry that no flag announces");
+    let mut image = encode(&eventful(Level::Raid5, 3).for_slot(Slot(0)));
+    image[24] = 64;
+    seal(&mut image);
+    assert!(decode(&image).is_err(), "a flag without an entry");
+}
+
+#[test]
 fn records_round_trip() {
     for (level, drives) in SHAPES {
         let mut accepted = eventful(level, drives);
@@ -126,7 +181,9 @@ fn records_round_trip() {
         let served = [with_nvme(records[1].clone()), with_nvme(records[2].clone())];
         let local = [with_local(records[1].clone()), with_local(served[0].clone())];
         let iscsi = [with_iscsi(records[1].clone()), with_iscsi(local[1].clone())];
+        let files = [with_shares(records[1].clone())];
         let all = records.into_iter().chain(with_lost).chain(served).chain(local).chain(iscsi);
+        let all = all.chain(files);
         for record in all {
             for slot in (0..drives).map(Slot) {
                 let copy = record.for_slot(slot);
@@ -143,6 +200,7 @@ fn every_flipped_bit_is_refused_or_changes_nothing() {
     flipped_bits(eventful(Level::Raid6, 5));
     flipped_bits(troubled(eventful(Level::Raid5, 3)));
     flipped_bits(with_iscsi(eventful(Level::Raid5, 3)));
+    flipped_bits(with_shares(eventful(Level::Raid5, 3)));
 }
 
 fn flipped_bits(record: ArrayRecord) {
@@ -601,9 +659,9 @@ fn nobody_falls_back_from_a_record_of_another_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 64;
+    slots[2][24] = 128;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(64)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(128)));
     slots[2][8] = 2;
     seal(&mut slots[2]);
     assert_eq!(best(&slots), Err(FormatError::Version(2)));

@@ -3,9 +3,9 @@
 
 use layout::{Layout, Level};
 use palisade_format::{
-    ArrayRecord, ExportAddress, ExportRecord, Extent, IscsiExport, IscsiServer, LastScrub,
-    Listener, LostRange, LostReason, NvmeExport, Owner, Paused, ScrubMode, ScrubRecord, SlotState,
-    VolumeRecord, split,
+    Access, ArrayRecord, ExportAddress, ExportRecord, Extent, Filesystem, IscsiExport, IscsiServer,
+    LastScrub, Listener, LostRange, LostReason, MakeFilesystem, NvmeExport, Owner, Paused,
+    ScrubMode, ScrubRecord, Share, ShareExport, SlotState, VolumeRecord, split,
 };
 use units::{MIB, Uuid};
 
@@ -136,6 +136,33 @@ pub fn with_iscsi(mut record: ArrayRecord) -> ArrayRecord {
         server: IscsiServer::Any,
     });
     record.exports.push(ExportRecord { id: 29, volume: other, address });
+    record
+}
+
+/// The same array with shares of a volume that has no other exports.
+pub fn with_shares(mut record: ArrayRecord) -> ArrayRecord {
+    let own = |who: &str, read_only| Access { who: who.into(), read_only };
+    let docs = Share {
+        name: "docs".into(),
+        smb: true,
+        nfs: true,
+        read_only: false,
+        users: vec![own("alice", false), own("bob", true)],
+        clients: vec![own("10.0.0.0/8", false), own("fd00::/64", true)],
+    };
+    let (users, clients) = (Vec::new(), Vec::new());
+    let name = "Größe 1".into();
+    let other = Share { name, smb: true, nfs: false, read_only: true, users, clients };
+    let shares = |make, shares| {
+        let (smb, nfs) = ("0.0.0.0:445".into(), "[::1]:2049".into());
+        ExportAddress::Shares(ShareExport { make, smb, nfs, shares })
+    };
+    let make = MakeFilesystem { kind: Filesystem::Ext4, overwrite: true };
+    let (one, two) = (record.exports[0].volume, record.exports[1].volume);
+    let address = shares(None, vec![docs.clone(), other]);
+    record.exports = vec![ExportRecord { id: 38, volume: one, address }];
+    let address = shares(Some(make), vec![Share { name: "more".into(), smb: false, ..docs }]);
+    record.exports.push(ExportRecord { id: 39, volume: two, address });
     record
 }
 

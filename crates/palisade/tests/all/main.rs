@@ -40,6 +40,7 @@ mod redfish;
 mod remote;
 mod restart;
 mod services;
+mod shares;
 mod shelf;
 mod takeover;
 mod tgt;

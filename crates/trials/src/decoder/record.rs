@@ -291,7 +291,7 @@ fn intact(drive: &impl Raw, at: u64) -> Option<Intact> {
         return None;
     }
     let body = drive.copy(at + HEADER as u64, bytes);
-    let known = version == VERSION && compat <= 1 && incompat <= 31 && read_only == 0;
+    let known = version == VERSION && compat <= 1 && incompat <= 127 && read_only == 0;
     let (lost, guarded, tasks) = (incompat & 1 != 0, incompat & 2 != 0, compat == 1);
     let found = Intact { lost, guarded, tasks, sequence, body };
     (known && crc(&found.body) == body_crc).then_some(found)

@@ -1,0 +1,391 @@
+//! Shares of a file system on a device of the tests' own, as clients of Samba and NFS-Ganesha see
+//! them.
+
+use crate::common::loops::{self, Loop};
+use crate::common::{Rng, output, program, run, text, tools_are_there, until};
+use ::shares::{Change, Make, Place, Served, Share, ShareName, Told, Type, UserName, Wanted};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub const TOOLS: &[&str] = &[
+    "losetup",
+    "mkfs.xfs",
+    "mkfs.ext4",
+    "blkid",
+    "wipefs",
+    "smbd",
+    "smbclient",
+    "smbpasswd",
+    "testparm",
+    "smbcontrol",
+    "ganesha.nfsd",
+    "nfs-ls",
+    "nfs-cat",
+];
+const BYTES: u64 = 400 << 20;
+const SOON: Duration = Duration::from_secs(60);
+
+/// A file system on a loop device, with all that serves it.
+struct Own {
+    folder: PathBuf,
+    device: Option<Loop>,
+    wanted: Wanted,
+    // Last of all.
+    place: tempfile::TempDir,
+}
+
+/// Addresses at which nobody listens.
+pub fn free_ports() -> [SocketAddr; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("bound"));
+    listeners.map(|listener| listener.local_addr().expect("known"))
+}
+
+fn name(text: &str) -> ShareName {
+    ShareName::new(text).expect("a name")
+}
+
+fn user(text: &str) -> UserName {
+    UserName::new(text).expect("a name")
+}
+
+fn share(text: &str) -> Share {
+    Share {
+        name: name(text),
+        is_smb: true,
+        is_nfs: true,
+        is_read_only: false,
+        users: Vec::new(),
+        clients: vec![("127.0.0.0/8".parse().expect("addresses"), false)],
+    }
+}
+
+impl Own {
+    fn new() -> Option<Self> {
+        if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
+            return None;
+        }
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().canonicalize().expect("there").join("services");
+        std::fs::create_dir(&folder).expect("made");
+        let file = place.path().join("device");
+        File::create(&file).and_then(|file| file.set_len(BYTES)).expect("made");
+        let device = Some(Loop::new(&file, "512"));
+        let [smb, nfs] = free_ports();
+        let wanted = Wanted { make: None, smb, nfs, shares: vec![share("docs")] };
+        Some(Self { folder, device, wanted, place })
+    }
+
+    fn at(&self) -> Place<'_> {
+        Place::new(&self.folder, "a-1")
+    }
+
+    fn device(&self) -> (&Path, u64) {
+        (Path::new(&self.device.as_ref().expect("there").0), BYTES)
+    }
+
+    fn make(&mut self, kind: Type, overwrite: bool) -> Told {
+        self.wanted.make = Some(Make { kind, overwrite });
+        let told = self.at().serve(&self.wanted, self.device()).expect("made");
+        self.wanted.make = None;
+        told
+    }
+
+    fn serve(&self) -> Served {
+        match self.at().serve(&self.wanted, self.device()).expect("served") {
+            Told::Served(served) => served,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Has it served, without a fault.
+    fn serve_well(&self) -> Served {
+        let served = self.serve();
+        for own in [&served.smb, &served.nfs].into_iter().flatten() {
+            assert!(own.problem.is_none() && own.problems.is_empty(), "{served:?}");
+        }
+        served
+    }
+
+    /// What `smbclient` says that does something at a share; whether it did it.
+    fn smb(&self, (share, account): (&str, &str), words: &str) -> (bool, String) {
+        let at = format!("//127.0.0.1/{share}");
+        let port = self.wanted.smb.port().to_string();
+        let done = output(program("smbclient").args([
+            &*at,
+            "-p",
+            &port,
+            "-s",
+            "/dev/null",
+            "-U",
+            account,
+            "-c",
+            words,
+        ]));
+        (done.status.success(), text(&done))
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("nfs://127.0.0.1{path}?version=4&nfsport={}", self.wanted.nfs.port())
+    }
+
+    fn nfs(&self, tool: &str, path: &str) -> (bool, String) {
+        let at = self.url(path);
+        let done = output(program(tool).arg(at));
+        (done.status.success(), text(&done))
+    }
+
+    /// Ends all of it; nothing is left.
+    fn end(mut self) {
+        self.at().leave().expect("nobody uses it");
+        assert!(!self.folder.with_extension("shares").exists(), "a mount is left");
+        let left: Vec<_> = std::fs::read_dir(&self.folder).expect("read").flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(processes(self.place.path()), Vec::<i32>::new());
+        self.device = None;
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = self.at().end();
+    }
+}
+
+/// Processes of servers that have their files below a folder.
+pub fn processes(folder: &Path) -> Vec<i32> {
+    let own = folder.to_str().expect("text").to_owned();
+    let mut all = Vec::new();
+    for process in std::fs::read_dir("/proc").expect("read").flatten() {
+        let Some(id) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        let is_server = ["smbd", "samba", "rpcd", "ganesha"].iter().any(|own| name.contains(own));
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        if is_server && String::from_utf8_lossy(&environment).contains(&own) {
+            all.push(id);
+        }
+    }
+    all
+}
+
+fn kill(process: Option<Pid>) {
+    kill_process(process.expect("it runs"), Signal::KILL).expect("killed");
+}
+
+#[test]
+fn a_file_system_is_made_and_shared() {
+    let Some(mut own) = Own::new() else { return };
+    assert!(matches!(own.make(Type::Xfs, false), Told::Made));
+    // Nobody knew it yet: it is made once more.
+    assert!(matches!(own.make(Type::Xfs, false), Told::Made));
+    let served = own.serve_well();
+    assert_eq!((&*served.name, served.is_read_only), ("xfs", false));
+    assert!(served.size > BYTES / 2 && served.used < served.size, "{served:?}");
+    let (smb, nfs) = (served.smb.expect("served"), served.nfs.expect("served"));
+    assert!(smb.version.starts_with(|one: char| one.is_ascii_digit()), "{}", smb.version);
+    assert!(nfs.version.starts_with(|one: char| one.is_ascii_digit()), "{}", nfs.version);
+    own.at().change(&user("alice"), Change::Add("its password 1")).expect("added");
+    own.serve_well();
+
+    // What one writes, others read.
+    let mut rng = Rng::of_this_run("shares");
+    let mut bytes = vec![0; 5 << 20];
+    rng.fill(&mut bytes);
+    let (source, back) = (own.place.path().join("source"), own.place.path().join("back"));
+    std::fs::write(&source, &bytes).expect("written");
+    let alice = ("docs", "alice%its password 1");
+    let words = format!("put {} f; mkdir d; get f {}", source.display(), back.display());
+    let (is_done, said) = own.smb(alice, &words);
+    assert!(is_done && std::fs::read(&back).expect("there") == bytes, "{said}");
+    let (is_done, said) = own.nfs("nfs-ls", "/docs");
+    assert!(is_done && said.contains(" f") && said.contains(" d"), "{said}");
+    let got = output(program("nfs-cat").arg(own.url("/docs/f")));
+    assert!(
+        got.status.success() && got.stdout == bytes,
+        "{}",
+        String::from_utf8_lossy(&got.stderr)
+    );
+
+    // It lies where it has to, and no user of the machine comes there.
+    let at = own.at().at();
+    let about = std::fs::metadata(at.join("shares/docs/f")).expect("there");
+    assert_eq!((about.gid(), about.mode() & 0o777), (::shares::GROUP, 0o664));
+    let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    assert_eq!((mode(&at.join("state")), mode(at.parent().expect("one"))), (0o700, 0o710));
+    // No secret stands where others may read it.
+    let shown = run(program("ps").args(["-e", "-o", "args"]));
+    assert!(!shown.contains("its password"), "{shown}");
+
+    // Strangers are not let in.
+    for account in ["alice%wrong", "bob%its password 1", "%"] {
+        let (is_done, said) = own.smb(("docs", account), "ls");
+        assert!(!is_done, "{said}");
+    }
+    let served = own.serve_well();
+    assert_eq!(served.users.iter().map(|own| &*own.name).collect::<Vec<_>>(), ["alice"]);
+    own.end();
+}
+
+#[test]
+fn who_may_have_a_share_changes_while_it_is_served() {
+    let Some(mut own) = Own::new() else { return };
+    own.make(Type::Ext4, false);
+    own.wanted.shares.push(share("Größe 1"));
+    own.serve_well();
+    for (name, password) in [("alice", "one"), ("bob", "two")] {
+        own.at().change(&user(name), Change::Add(password)).expect("added");
+    }
+    let twice = own.at().change(&user("bob"), Change::Add("x")).expect_err("there").to_string();
+    assert!(twice.contains("already"), "{twice}");
+    let touch =
+        |own: &Own, share: &str, account: &str| own.smb((share, account), "mkdir a; rmdir a; ls").0;
+    let writes = |own: &Own, share: &str, account: &str| {
+        let (is_done, said) = own.smb((share, account), "mkdir a; rmdir a");
+        is_done && !said.contains("NT_STATUS")
+    };
+    assert!(writes(&own, "docs", "alice%one") && writes(&own, "Größe 1", "bob%two"));
+    // Names are listed as they are, and those alone.
+    let listed = |own: &Own| {
+        let port = own.wanted.smb.port().to_string();
+        let words = ["-g", "-s", "/dev/null", "-U", "bob%two", "-L", "//127.0.0.1", "-p", &port];
+        let listed = run(program("smbclient").args(words));
+        let shares =
+            listed.lines().filter_map(|line| line.strip_prefix("Disk|")?.split('|').next());
+        let mut shares: Vec<_> = shares.map(str::to_owned).collect();
+        shares.sort();
+        shares
+    };
+    assert_eq!(listed(&own), ["Größe 1", "docs"]);
+
+    // Only alice, and bob who reads.
+    own.wanted.shares[0].users = vec![(user("alice"), false), (user("bob"), true)];
+    own.serve_well();
+    assert!(writes(&own, "docs", "alice%one") && !writes(&own, "docs", "bob%two"));
+    assert!(touch(&own, "docs", "bob%two"));
+    own.wanted.shares[0].users.pop();
+    own.serve_well();
+    assert!(!touch(&own, "docs", "bob%two"));
+    // Nobody writes.
+    own.wanted.shares[0].is_read_only = true;
+    own.serve_well();
+    assert!(!writes(&own, "docs", "alice%one") && touch(&own, "docs", "alice%one"));
+    assert_eq!(listed(&own), ["Größe 1"], "bob has no other");
+    // Of other addresses, over NFS.
+    std::fs::write(own.at().at().join("shares/docs/f"), "read").expect("written");
+    assert!(own.nfs("nfs-cat", "/docs/f").0);
+    own.wanted.shares[0].clients = vec![("192.0.2.0/24".parse().expect("addresses"), false)];
+    own.serve_well();
+    let (is_done, said) = own.nfs("nfs-cat", "/docs/f");
+    assert!(!is_done, "{said}");
+    // One goes, and with the last of a protocol its server.
+    own.wanted.shares.remove(0);
+    own.serve_well();
+    assert_eq!(listed(&own), ["Größe 1"]);
+    assert!(!own.nfs("nfs-ls", "/docs").0 && own.nfs("nfs-ls", "/Größe 1").0);
+    own.wanted.shares[0].is_smb = false;
+    assert!(own.serve_well().smb.is_none());
+    assert!(!touch(&own, "Größe 1", "bob%two"));
+    own.wanted.shares[0].is_smb = true;
+    own.serve_well();
+    assert!(writes(&own, "Größe 1", "bob%two"), "the server is another, bob the same");
+    own.at().change(&user("bob"), Change::Password("three")).expect("changed");
+    assert!(!touch(&own, "Größe 1", "bob%two") && writes(&own, "Größe 1", "bob%three"));
+    own.at().change(&user("bob"), Change::Delete).expect("gone");
+    assert!(!touch(&own, "Größe 1", "bob%three"));
+    own.end();
+}
+
+#[test]
+fn what_a_device_holds_stays_unless_it_may_go() {
+    let Some(mut own) = Own::new() else { return };
+    own.make(Type::Ext4, false);
+    own.serve_well();
+    let twice =
+        Wanted { make: Some(Make { kind: Type::Xfs, overwrite: true }), ..own.wanted.clone() };
+    let refused = own.at().serve(&twice, own.device()).expect_err("mounted").to_string();
+    assert!(refused.contains("not made again"), "{refused}");
+    own.at().leave().expect("ended");
+    match own.make(Type::Xfs, false) {
+        Told::Holds(what) => assert_eq!(what, "a file system (ext4)"),
+        other => panic!("{other:?}"),
+    }
+    // It is served as it is.
+    assert_eq!(own.serve_well().name, "ext4");
+    own.at().leave().expect("ended");
+    assert!(matches!(own.make(Type::Xfs, true), Told::Made));
+    assert_eq!(own.serve_well().name, "xfs");
+    own.at().leave().expect("ended");
+    let device = File::options().write(true).open(own.device().0).expect("opened");
+    device.write_all_at(&[0; 1 << 20], 0).expect("written");
+    let none = own.at().serve(&own.wanted, own.device()).expect_err("none").to_string();
+    assert!(none.contains("no file system to share"), "{none}");
+    own.end();
+}
+
+#[test]
+fn servers_that_end_are_started_and_found_again() {
+    let Some(mut own) = Own::new() else { return };
+    own.make(Type::Xfs, false);
+    let served = own.serve_well();
+    own.at().change(&user("alice"), Change::Add("one")).expect("added");
+    let before = processes(own.place.path());
+    own.serve_well();
+    assert_eq!(processes(own.place.path()), before, "they are as they were");
+    kill(served.smb.expect("served").process);
+    kill(served.nfs.expect("served").process);
+    let served = own.serve_well();
+    assert!(own.smb(("docs", "alice%one"), "mkdir a").0 && own.nfs("nfs-ls", "/docs").0);
+    // Only the worker that speaks the protocol: a client asks again.
+    let main = served.smb.expect("served").process.expect("runs").as_raw_nonzero().get();
+    for process in processes(own.place.path()).into_iter().filter(|own| *own != main) {
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        if name.starts_with("smbd") {
+            kill(Pid::from_raw(process));
+        }
+    }
+    until("Samba serves", SOON, || {
+        let served = own.serve();
+        served.smb.is_some_and(|own| own.problem.is_none() && own.problems.is_empty()).then_some(())
+    });
+    assert!(own.smb(("docs", "alice%one"), "rmdir a; mkdir b").0);
+    // The volume moves: its users and files with it.
+    own.at().leave().expect("ended");
+    let other = Place::new(&own.folder, "b-7");
+    match other.serve(&own.wanted, own.device()).expect("served") {
+        Told::Served(served) => assert!(served.users.iter().any(|own| own.name == "alice")),
+        other => panic!("{other:?}"),
+    }
+    let (is_done, said) = own.smb(("docs", "alice%one"), "cd b");
+    assert!(is_done, "{said}");
+    other.leave().expect("ended");
+    own.end();
+}
+
+#[test]
+fn a_server_that_can_not_serve_is_told_in_its_words() {
+    let Some(mut own) = Own::new() else { return };
+    own.make(Type::Xfs, false);
+    let taken = TcpListener::bind(own.wanted.nfs).expect("bound");
+    let served = own.serve();
+    let why = served.nfs.and_then(|own| own.problem).expect("it can't");
+    assert!(why.starts_with("ganesha.nfsd: "), "{why}");
+    assert!(served.smb.is_some_and(|own| own.problem.is_none()), "the other serves");
+    drop(taken);
+    own.serve_well();
+    // Clients' files of a share are gone: health tells it.
+    let at = own.at().at().join("shares/docs");
+    std::fs::rename(&at, at.with_extension("old")).expect("renamed");
+    std::fs::write(&at, "no folder").expect("written");
+    let told = own.at().serve(&own.wanted, own.device()).expect_err("none").to_string();
+    assert!(told.contains("is no directory"), "{told}");
+    std::fs::remove_file(&at)
+        .and_then(|()| std::fs::rename(at.with_extension("old"), &at))
+        .expect("back");
+    own.serve_well();
+    own.end();
+}

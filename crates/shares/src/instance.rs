@@ -1,0 +1,281 @@
+//! A server that serves one file system: its folder, and its processes.
+//!
+//! A server is no child that ends with this process: who has its files goes on when this process
+//! ends, and the next one finds it. Its main process holds a lock of a file in the folder; others
+//! are its own, and begin more. All of them have the folder in their environment, or a file open
+//! there: by that they are found to be ended, also after their main process has.
+
+use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// By what a process says whose it is.
+const MARK: &str = "PALISADE_SERVER";
+/// How long processes may take to end.
+const ENDS: Duration = Duration::from_secs(10);
+/// How long a server may take to serve.
+const COMES: Duration = Duration::from_secs(30);
+/// How often it is looked whether they have, and whether it does.
+const LOOK: Duration = Duration::from_millis(20);
+/// Most bytes of what a server said that are looked at, and that are kept.
+const SAID: u64 = 16 << 10;
+const LOG_MOST: u64 = 1 << 20;
+/// Whether a file in the folder, or one of its folders, may be seen by others.
+const PRIVATE: u32 = 0o700;
+
+/// A server's folder.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    folder: PathBuf,
+}
+
+impl Instance {
+    /// With its files in this folder, whose path leads through no links.
+    pub const fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// A file there.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.file("log")
+    }
+
+    /// Makes the folder, if it is not there.
+    ///
+    /// # Errors
+    /// It can't be made.
+    pub fn make(&self) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(&self.folder)
+    }
+
+    /// Writes a file there, that nobody else may read; whether it was other before.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let path = self.file(name);
+        if std::fs::read(&path).is_ok_and(|own| own == bytes) {
+            return Ok(false);
+        }
+        let new = self.file(&format!("{name}.new"));
+        let mut options = File::options();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        std::fs::rename(new, path)?;
+        Ok(true)
+    }
+
+    /// The process that holds the lock of a file there.
+    ///
+    /// # Errors
+    /// That can't be told.
+    pub fn holder(&self, name: &str) -> io::Result<Option<Pid>> {
+        let file = match File::open(self.file(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let held = fcntl_getlk(&file, &Flock::from(FlockType::ReadLock))?;
+        Ok(held.and_then(|held| held.pid))
+    }
+
+    /// Starts the server, and waits until it serves: `serves` says that, or why it does not yet.
+    ///
+    /// # Errors
+    /// It has ended, or does not serve in time.
+    pub fn start(
+        &self,
+        server: &mut Command,
+        serves: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let log = File::options().append(true).create(true).mode(0o600).open(self.log())?;
+        server.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        // A signal of the terminal is not its.
+        server.env(MARK, &self.folder).current_dir("/").process_group(0);
+        let mut child = server.spawn()?;
+        let end = Instant::now() + COMES;
+        loop {
+            let Err(why) = serves() else {
+                reap(child);
+                return Ok(());
+            };
+            let has_ended = child.try_wait()?.is_some();
+            if has_ended || Instant::now() > end {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(why);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Ends all its processes.
+    ///
+    /// # Errors
+    /// Some don't end.
+    pub fn end(&self) -> io::Result<()> {
+        let end = Instant::now() + ENDS;
+        loop {
+            let all = processes(&self.folder);
+            let Some(one) = all.first() else { return Ok(()) };
+            for process in &all {
+                let _ = kill_process(*process, Signal::KILL);
+            }
+            if Instant::now() > end {
+                let what = format!("process {} can't be ended", one.as_raw_nonzero());
+                return Err(io::Error::other(what));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Removes its folder: it has no processes.
+    ///
+    /// # Errors
+    /// It can't be removed.
+    pub fn clear(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// How much the server has said, so that what it says from here on is known; a log that has
+    /// become long begins anew.
+    ///
+    /// # Errors
+    /// The log can't be had.
+    pub fn begin_log(&self) -> io::Result<u64> {
+        let log = File::options().append(true).create(true).mode(0o600).open(self.log())?;
+        if log.metadata()?.len() > LOG_MOST {
+            log.set_len(0)?;
+        }
+        Ok(log.metadata()?.len())
+    }
+
+    /// What the server has said from there on, at most the last of it.
+    pub fn said(&self, from: u64) -> String {
+        let mut said = Vec::new();
+        let read = File::open(self.log()).and_then(|mut file| {
+            let from = file.metadata()?.len().saturating_sub(SAID).max(from);
+            file.seek(SeekFrom::Start(from))?;
+            file.take(SAID).read_to_end(&mut said)
+        });
+        match read {
+            Ok(_) => String::from_utf8_lossy(&said).into_owned(),
+            Err(error) => format!("{}: {error}", self.log().display()),
+        }
+    }
+}
+
+/// Waits for a child's end elsewhere, so that nothing is left of it.
+fn reap(mut child: Child) {
+    let name = "palisade-reap".to_owned();
+    // Without a thread it is left until this process ends.
+    let _ = std::thread::Builder::new().name(name).spawn(move || child.wait());
+}
+
+/// Processes of the server with this folder. Those of this program are none: what is about to
+/// become a server is this program until then.
+fn processes(folder: &Path) -> Vec<Pid> {
+    let own = std::fs::read_link("/proc/self/exe").ok();
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let id = process.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(id) = id.and_then(Pid::from_raw) else { continue };
+        let path = process.path();
+        let exe = std::fs::read_link(path.join("exe")).ok();
+        if exe.is_some() && exe != own && (is_marked(&path, folder) || has_open(&path, folder)) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+/// Whether a process says that it is of the server with this folder (proc(5), `environ`).
+fn is_marked(process: &Path, folder: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+    let own = [MARK.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
+    environment.split(|byte| *byte == 0).any(|variable| variable == own)
+}
+
+fn has_open(process: &Path, folder: &Path) -> bool {
+    let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    let leads_there = |path: PathBuf| path.starts_with(folder);
+    open.into_iter().any(|fd| std::fs::read_link(fd.path()).is_ok_and(leads_there))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance() -> (tempfile::TempDir, Instance) {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().canonicalize().expect("there").join("server");
+        let own = Instance::new(folder);
+        own.make().expect("made");
+        (place, own)
+    }
+
+    /// Starts a shell that does something, and waits until it has made a file.
+    fn start(own: &Instance, what: &str) {
+        let mut sh = Command::new("sh");
+        let there = || match own.file("there").exists() {
+            true => Ok(()),
+            false => Err(ErrorKind::NotFound.into()),
+        };
+        own.start(sh.args(["-c", what, own.file("there").to_str().expect("text")]), there)
+            .expect("it serves");
+    }
+
+    #[test]
+    fn all_processes_of_a_server_are_ended() {
+        let (_place, own) = instance();
+        // One has another environment, and one has nothing open.
+        start(
+            &own,
+            "env -i sleep 600 & sleep 600 >/dev/null 2>&1 </dev/null & : >\"$0\"; sleep 600",
+        );
+        assert!(processes(&own.folder).len() >= 3);
+        let other = Instance::new(&own.folder.with_extension("b"));
+        other.end().expect("it has none");
+        assert!(processes(&own.folder).len() >= 3);
+        own.end().expect("ended");
+        assert_eq!(processes(&own.folder), []);
+        own.clear().expect("removed");
+        own.clear().expect("is gone");
+    }
+
+    #[test]
+    fn a_server_that_ends_is_told_with_its_words() {
+        let (_place, own) = instance();
+        let from = own.begin_log().expect("a log");
+        let mut sh = Command::new("sh");
+        let never = || Err(io::Error::other("not yet"));
+        let told = own.start(sh.args(["-c", "echo no such luck"]), never).expect_err("ended");
+        assert_eq!(told.to_string(), "not yet");
+        assert_eq!(own.said(from), "no such luck\n");
+        assert_eq!(own.said(own.begin_log().expect("a log")), "");
+    }
+
+    #[test]
+    fn a_file_is_written_once() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_place, own) = instance();
+        assert!(own.put("conf", b"one").expect("written"));
+        assert!(!own.put("conf", b"one").expect("the same"));
+        assert!(own.put("conf", b"two").expect("written"));
+        let about = std::fs::metadata(own.file("conf")).expect("there");
+        assert_eq!(about.permissions().mode() & 0o777, 0o600);
+        assert_eq!(own.holder("conf").expect("told"), None);
+    }
+}
