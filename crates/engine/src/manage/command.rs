@@ -179,6 +179,8 @@ pub enum Request<S> {
     VolumeDelete(String, WhichVolume, Reply<()>),
     /// Record an export of a volume (array, volume); answers with its number.
     ExportCreate(String, WhichVolume, ExportAddress, Reply<ExportStatus>),
+    /// Record what an export that is recorded is from now on (array, number).
+    ExportSet(String, u32, ExportAddress, Reply<ExportStatus>),
     /// Forget an export (array, number).
     ExportDelete(String, u32, Reply<()>),
     /// Say who has shared arrays here, before there is one.

@@ -365,6 +365,9 @@ impl<E: Host> Manager<E> {
             Request::ExportCreate(name, volume, address, reply) => {
                 self.on(&name, reply, |a| async move { a.create_export(&volume, address).await });
             }
+            Request::ExportSet(name, id, address, reply) => {
+                self.on(&name, reply, |a| async move { a.set_export(id, address).await });
+            }
             Request::ExportDelete(name, id, reply) => {
                 self.on(&name, reply, |a| async move { a.delete_export(id).await });
             }

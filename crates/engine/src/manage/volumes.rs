@@ -608,6 +608,29 @@ impl<E: Host> Managed<E> {
         Ok(made.expect("it is recorded"))
     }
 
+    /// Records what an export is from now on. It waits for no change of a volume, either.
+    pub async fn set_export(
+        self: Rc<Self>,
+        id: u32,
+        address: ExportAddress,
+    ) -> Result<ExportStatus, ManageError> {
+        let mut set = None;
+        let change = async || {
+            let known = self.record().exports.iter().find(|e| e.id == id).map(|e| e.volume);
+            let missing = || ManageError::NoExport(self.record().name.clone(), id);
+            let volume = self.volume_status(&known.ok_or_else(missing)?.into())?;
+            let (uuid, volume_name) = (volume.uuid, volume.name);
+            set = Some(ExportStatus { id, volume: uuid, volume_name, address: address.clone() });
+            let change = |r: &mut format::ArrayRecord| {
+                let own = r.exports.iter_mut().find(|e| e.id == id);
+                own.expect("nobody changes it meanwhile").address = address.clone();
+            };
+            self.commit(false, change).await
+        };
+        self.publish_change(false, change).await?;
+        Ok(set.expect("it is recorded"))
+    }
+
     /// Forgets an export.
     pub async fn delete_export(self: Rc<Self>, id: u32) -> Result<(), ManageError> {
         if !self.record().exports.iter().any(|e| e.id == id) {

@@ -5,7 +5,9 @@ use crate::common;
 use common::oracle::{Mix, Oracle};
 use common::{Machine, Rig, drives, flush, read, record, references};
 use engine::Volume;
-use engine::manage::command::{ManageError, NewSize, Request, Shrink, StartOptions, VolumeStatus};
+use engine::manage::command::{
+    ExportStatus, ManageError, NewSize, Request, Shrink, StartOptions, VolumeStatus,
+};
 use format::ExportAddress;
 use io::{BlockError, Blocks, Pool};
 use layout::Level;
@@ -217,6 +219,27 @@ fn a_volume_is_not_taken_for_the_next_of_its_name() {
     assert_eq!(sized(), Err(missing.clone()));
     assert_eq!(served(), Err(missing));
     assert_eq!(rig.status().volumes[0], second);
+}
+
+#[test]
+fn an_export_is_another_from_now_on_or_stays_what_it_is() {
+    let drives = drives(3, 1, false);
+    let rig = Rig::new(1, 1);
+    rig.create(Level::Raid5, &drives, STRIP).unwrap();
+    let volume = rig.ask(|r| Request::VolumeCreate("a".into(), "v".into(), 4096, r)).unwrap();
+    let unix = |path: &str| ExportAddress::NbdUnix(path.into());
+    let made = |r| Request::ExportCreate("a".into(), volume.uuid.into(), unix("/run/v"), r);
+    let made = rig.ask(made).unwrap();
+    let set = |id, address| {
+        let set = |r| Request::ExportSet("a".into(), id, address, r);
+        rig.ask(set).map_err(|error| error.to_string())
+    };
+    let now = ExportStatus { address: unix("/run/w"), ..made.clone() };
+    assert_eq!(set(made.id, unix("/run/w")), Ok(now.clone()));
+    assert_eq!(rig.status().exports, [now.clone()]);
+    assert!(set(made.id, unix("")).is_err(), "such a record can't be");
+    assert!(set(made.id + 1, unix("/run/x")).is_err(), "there is none");
+    assert_eq!(rig.status().exports, [now]);
 }
 
 #[test]
