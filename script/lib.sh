@@ -15,13 +15,17 @@ CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e
 TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     qemu-storage-daemon:qemu-system-common tgtd:tgt tgtadm:tgt pgrep:procps
     iscsi-ls:libiscsi-bin iscsi-test-cu:libiscsi-bin
+    smbd:samba smbclient:smbclient smbpasswd:samba-common-bin testparm:samba-common-bin
+    smbcontrol:samba-common-bin ganesha.nfsd:nfs-ganesha nfs-ls:libnfs-utils nfs-cat:libnfs-utils
+    mkfs.ext4:e2fsprogs blkid:util-linux wipefs:util-linux
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
     mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux
     fallocate:util-linux)
 # Shared libraries that the tests compare with: "file:package".
 TEST_LIBRARIES=(libisal.so.2:libisal2)
-# What QEMU's programs need of it besides: "file:package".
-TEST_PLUGINS=(block-iscsi.so:qemu-block-extra)
+# What programs of others load besides, below /usr/lib/*: "file:package".
+TEST_PLUGINS=(qemu/block-iscsi.so:qemu-block-extra ganesha/libfsalvfs.so:nfs-ganesha-vfs
+    libnss_wrapper.so:libnss-wrapper)
 # What script/test-neon needs besides.
 NEON_TOOLS=(qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu)
 
@@ -107,7 +111,7 @@ install_libraries() {
 install_plugins() {
     local pair found packages=()
     for pair in "$@"; do
-        found=(/usr/lib/*/qemu/"${pair%%:*}")
+        found=(/usr/lib/*/"${pair%%:*}")
         [ -e "${found[0]}" ] || packages+=("${pair#*:}")
     done
     install_packages "${packages[@]}"

@@ -155,6 +155,7 @@ pub fn text(address: &ExportAddress) -> String {
             let all = iscsi.portals.iter().map(|portal| portal.address.as_str());
             all.collect::<Vec<_>>().join(", ")
         }
+        ExportAddress::Shares(own) => own.listens().collect::<Vec<_>>().join(", "),
         ExportAddress::Device | ExportAddress::Ublk => "this machine".to_owned(),
         ExportAddress::File(path) => path.clone(),
         ExportAddress::VhostUser(path) => format!("vhost-user:{path}"),
@@ -180,6 +181,8 @@ pub fn uri(address: &ExportAddress, export: &str, volume: Uuid) -> String {
         ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),
         ExportAddress::File(path) => format!("file://{}", quoted(path)),
         ExportAddress::VhostUser(path) => format!("vhost-user:{}", quoted(path)),
+        // It is of no block protocol: each share has URLs of its own.
+        ExportAddress::Shares(_) => String::new(),
     }
 }
 

@@ -61,7 +61,12 @@ pub fn array(
         region_map: Some(region_map(&status.region_map)),
         drive_io: drive_io(status, inventory),
         volumes: status.volumes.iter().map(|v| volume(&status.name, v)).collect(),
-        exports: status.exports.iter().map(|e| export(&status.name, e, standing)).collect(),
+        exports: status
+            .exports
+            .iter()
+            .filter(|own| !matches!(own.address, ExportAddress::Shares(_)))
+            .map(|own| export(&status.name, own, standing))
+            .collect(),
     }
 }
 
@@ -224,6 +229,8 @@ pub fn export(
             ExportAddress::File(_) => view::ExportKind::Fuse,
             ExportAddress::VhostUser(_) => view::ExportKind::VhostUser,
             ExportAddress::Iscsi(_) => view::ExportKind::Iscsi,
+            // A file system is no export of a view.
+            ExportAddress::Shares(_) => view::ExportKind::Fuse,
         },
         device: shown.device,
         link: shown.link,

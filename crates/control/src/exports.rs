@@ -420,7 +420,8 @@ impl Exports {
             ExportAddress::Device
             | ExportAddress::File(_)
             | ExportAddress::Ublk
-            | ExportAddress::Iscsi(_) => return Ok(()),
+            | ExportAddress::Iscsi(_)
+            | ExportAddress::Shares(_) => return Ok(()),
         };
         match outcome {
             Ok(()) => self.standing.how().served.insert(export, keys),

@@ -130,6 +130,7 @@ mod seats;
 mod served;
 pub mod server;
 mod services;
+mod shares;
 mod shelves;
 mod slow;
 mod snapshot;

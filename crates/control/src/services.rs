@@ -23,8 +23,8 @@ use crate::connection::Target;
 use crate::data::Data;
 use crate::devices::{Known, Queue};
 use crate::files::File;
-use crate::iscsi;
 use crate::lock::lock;
+use crate::{iscsi, shares};
 use engine::manage::command::{ArrayStatus, ExportStatus};
 use format::{ArrayRecord, ExportAddress, ExportRecord};
 use fuse::Look;
@@ -191,6 +191,7 @@ fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -
 fn kind_of(address: &ExportAddress, volume: Uuid, secret: Option<&Secret>) -> Option<Kind> {
     match address {
         ExportAddress::Iscsi(own) => Some(Kind::Iscsi(Box::new(iscsi::told(own, volume, secret)))),
+        ExportAddress::Shares(own) => Some(Kind::Shares(Box::new(shares::told(own)))),
         ExportAddress::Device => Some(Kind::Device),
         ExportAddress::Ublk => Some(Kind::Ublk),
         ExportAddress::File(path) => Some(Kind::File(path.clone())),
@@ -492,7 +493,8 @@ impl Services {
         if let Some(said) = said {
             health.state = match said.state {
                 State::Ok | State::Busy => view::ServiceState::Ok,
-                State::Failed | State::Gone => view::ServiceState::Failed,
+                State::Made => view::ServiceState::Starting,
+                State::Failed | State::Gone | State::Holds => view::ServiceState::Failed,
             };
             health.problem = said.problem.clone().filter(|_| said.state != State::Busy);
             let since = services::now().saturating_sub(said.checked);
@@ -728,6 +730,8 @@ impl Services {
                         let outcome = self.attach_device(data, &id, (queues, depth), own);
                         send(stream, &Order::Attached { id, outcome }).await?;
                     }
+                    // Nobody here asks for such a change yet.
+                    (Word::User { .. }, _) => {}
                     (Word::Are(all), _) => {
                         if self.tell(all) {
                             noted();

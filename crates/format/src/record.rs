@@ -185,6 +185,16 @@ pub struct ShareExport {
     pub shares: Vec<Share>,
 }
 
+impl ShareExport {
+    /// Where it is to be reached by the protocols that its shares have.
+    pub fn listens(&self) -> impl Iterator<Item = &str> {
+        let has = |is_one: fn(&Share) -> bool| self.shares.iter().any(is_one);
+        let smb = has(|share| share.smb).then_some(&*self.smb);
+        let nfs = has(|share| share.nfs).then_some(&*self.nfs);
+        smb.into_iter().chain(nfs)
+    }
+}
+
 /// How a file system is to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MakeFilesystem {

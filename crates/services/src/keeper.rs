@@ -5,10 +5,11 @@
 //! mounted, and whether what is below was made for it, stands in `ID.at` there, before it is.
 
 use crate::device::{self, Served};
+use crate::files::{self, Told};
 use crate::health::{self, Asker};
 use crate::mounts::{self, Fresh};
 use crate::ublk::{self, Driver};
-use crate::wire::{FileLook, Kind, Server, Standing, State, Wanted};
+use crate::wire::{FileLook, Files, Kind, Server, Shares, Standing, State, Wanted};
 use crate::{blocks, links, loops, targets};
 use ::ublk::wire::control::Info;
 use rustix::io::Errno;
@@ -56,11 +57,13 @@ struct Outcome {
     device: Option<String>,
     server: Option<Server>,
     sessions: Vec<String>,
+    files: Option<Box<Files>>,
 }
 
 impl Outcome {
     const fn new(state: State) -> Self {
-        Self { state, problem: None, device: None, server: None, sessions: Vec::new() }
+        let sessions = Vec::new();
+        Self { state, problem: None, device: None, server: None, sessions, files: None }
     }
 
     fn why(state: State, why: impl ToString) -> Self {
@@ -77,15 +80,15 @@ pub fn converge(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> (St
         (false, true) => (leave(host, wanted), true),
         (false, false) => (serve(host, wanted, asker), true),
     };
-    let Outcome { state, problem, device, server, sessions } = outcome;
+    let Outcome { state, problem, device, server, sessions, files } = outcome;
     let (id, revision, checked) = (wanted.id.clone(), wanted.revision, health::now());
-    (Standing { id, revision, state, problem, device, server, sessions, checked }, is_done)
+    (Standing { id, revision, state, problem, device, server, sessions, files, checked }, is_done)
 }
 
 /// What is there stays: whoever uses a device waits, or has errors. Initiators of a target would
-/// have them: it rests.
+/// have them, and so would clients of shares: these rest.
 fn suspend(folder: &Path, id: &str) -> (Outcome, bool) {
-    let rests = targets::rest(folder, id);
+    let rests = targets::rest(folder, id).and_then(|()| files::rest(folder, id));
     let is_done = rests.is_ok();
     let why = rests.err().map_or_else(String::new, |why| format!(": {why}"));
     (Outcome::why(State::Failed, format!("its array does not run{why}")), is_done)
@@ -172,7 +175,7 @@ fn driver(host: &impl Host, wanted: &Wanted) -> io::Result<Option<(Driver, Optio
     match &wanted.kind {
         Kind::File(_) => return Ok(None),
         Kind::Iscsi(own) if targets::server(host, id, own)? == Server::Tgt => return Ok(None),
-        Kind::Iscsi(_) | Kind::Device | Kind::Ublk => {}
+        Kind::Iscsi(_) | Kind::Device | Kind::Ublk | Kind::Shares(_) => {}
     }
     // Whatever there is meanwhile, requests wait at a device that is there.
     if let Some((driver, info)) = device::find(folder, id)? {
@@ -180,9 +183,9 @@ fn driver(host: &impl Host, wanted: &Wanted) -> io::Result<Option<(Driver, Optio
     }
     let is_mounted = wanted.attached && !mounted(folder, id)?.is_empty();
     match wanted.kind {
-        Kind::Device if is_mounted || !host.has_rings() => Ok(None),
+        Kind::Device | Kind::Shares(_) if is_mounted || !host.has_rings() => Ok(None),
         // What of it can't be used is as good as none.
-        Kind::Device => Ok(Driver::load().unwrap_or_else(|error| {
+        Kind::Device | Kind::Shares(_) => Ok(Driver::load().unwrap_or_else(|error| {
             runtime::say(format_args!("palisade: loop devices are made, as ublk is not: {error}"));
             None
         })),
@@ -202,6 +205,7 @@ fn serve_device(
 ) -> io::Result<Outcome> {
     // What was there before the kernel had ublk is dead.
     for path in mounted(host.folder(), &wanted.id)? {
+        files::end(host.folder(), &wanted.id)?;
         end_at_once(host.folder(), &wanted.id, &path);
     }
     if let Kind::Iscsi(_) = wanted.kind {
@@ -215,7 +219,21 @@ fn serve_device(
             targets::end(host.folder(), &wanted.id)?;
         }
     }
+    if let Kind::Shares(own) = &wanted.kind
+        && let Some(info) = found
+    {
+        // As long as it is mounted, too.
+        let bytes = blocks::bytes(&ublk::device(info.device));
+        if bytes.is_ok_and(|bytes| bytes != wanted.bytes) && files::has_no_client(own) {
+            files::rest(host.folder(), &wanted.id)?;
+        }
+    }
     let Served { device, note } = device::serve(host, driver, found, wanted)?;
+    if let Kind::Shares(own) = &wanted.kind {
+        asker.read_a_block(Path::new(&device))?;
+        let told = serve_files(host, wanted, own, &device)?;
+        return Ok(Outcome { problem: told.problem.or(note), device: Some(device), ..told });
+    }
     set_link(host, wanted, &device)?;
     if let Kind::Iscsi(_) = wanted.kind {
         let told = serve_target(host, wanted, Server::Lio, Path::new(&device))?;
@@ -242,6 +260,24 @@ fn serve_target(
     })
 }
 
+/// Has a file system on a volume's device served.
+fn serve_files(
+    host: &impl Host,
+    wanted: &Wanted,
+    own: &Shares,
+    device: &str,
+) -> io::Result<Outcome> {
+    Ok(match files::serve(host, &wanted.id, own, device)? {
+        Told::Made => Outcome::new(State::Made),
+        Told::Holds(what) => Outcome::why(State::Holds, what),
+        Told::Served(files) => {
+            let problem = files::problem(&files);
+            let state = if problem.is_some() { State::Failed } else { State::Ok };
+            Outcome { problem, files: Some(files), ..Outcome::new(state) }
+        }
+    })
+}
+
 fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
     let link = link(wanted).ok_or_else(|| io::Error::other("its name can't be that of a link"))?;
     links::set_link(&link, device, (host.folder(), &wanted.id))
@@ -251,7 +287,9 @@ fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
 /// Where its file is to be; of a device, in which folder.
 fn place(host: &impl Host, wanted: &Wanted) -> io::Result<PathBuf> {
     match &wanted.kind {
-        Kind::Device | Kind::Ublk | Kind::Iscsi(_) => Ok(host.folder().to_owned()),
+        Kind::Device | Kind::Ublk | Kind::Iscsi(_) | Kind::Shares(_) => {
+            Ok(host.folder().to_owned())
+        }
         Kind::File(path) => {
             let path = Path::new(path);
             let own = mounts::resolved(path).map_err(|error| named(path, &error))?;
@@ -269,8 +307,8 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 
 fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::Result<Outcome> {
     let (id, place) = (wanted.id.clone(), place(host, wanted)?);
-    let (is_device, is_target) =
-        (wanted.kind == Kind::Device, matches!(wanted.kind, Kind::Iscsi(_)));
+    let is_device = matches!(wanted.kind, Kind::Device | Kind::Shares(_));
+    let is_target = matches!(wanted.kind, Kind::Iscsi(_));
     let mut there = mounted(host.folder(), &id)?;
     let is_in_place = |path: &PathBuf| match is_device || is_target {
         true => path.parent() == Some(&*place),
@@ -278,6 +316,10 @@ fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::R
     };
     // Of several, which a process left that was killed in between, nobody knows which is alive.
     if !wanted.attached || there.len() > 1 || !there.iter().all(is_in_place) {
+        if let Kind::Shares(_) = wanted.kind {
+            // What it stands on is dead.
+            files::rest(host.folder(), &id)?;
+        }
         there.drain(..).for_each(|path| end_at_once(host.folder(), &id, &path));
         wanted.attached = false;
     }
@@ -302,6 +344,11 @@ fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::R
     if blocks::bytes(&device)? != wanted.bytes {
         loops::resize(&device)?;
     }
+    if let Kind::Shares(own) = &wanted.kind {
+        asker.read_a_block(Path::new(&device))?;
+        let told = serve_files(host, wanted, own, &device)?;
+        return Ok(Outcome { device: Some(device), ..told });
+    }
     set_link(host, wanted, &device)?;
     asker.read_a_block(Path::new(&device))?;
     Ok(Outcome { device: Some(device), ..Outcome::new(State::Ok) })
@@ -317,7 +364,7 @@ fn mount(host: &impl Host, wanted: &mut Wanted, place: PathBuf) -> io::Result<Pa
             Mark { path: place.clone(), is_made }.write(folder, &id)?;
             place
         }
-        Kind::Device | Kind::Ublk | Kind::Iscsi(_) => {
+        Kind::Device | Kind::Ublk | Kind::Iscsi(_) | Kind::Shares(_) => {
             let at = |number: u32| place.join(format!("{id}.{number}"));
             let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
             (0..).map(at).find(is_free).unwrap_or_else(|| at(0))
@@ -357,6 +404,7 @@ fn leave(host: &impl Host, wanted: &Wanted) -> Outcome {
     let folder = host.folder();
     let outcome = device::is_at_hand(folder, &wanted.id)
         .and_then(|()| targets::let_go(folder, &wanted.id))
+        .and_then(|()| files::leave(folder, &wanted.id))
         .and_then(|()| device::leave(folder, &wanted.id))
         .and_then(|()| mounted(folder, &wanted.id))
         .and_then(|all| all.iter().try_for_each(|path| end_if_idle(folder, wanted, path)))
@@ -421,8 +469,9 @@ pub fn end_all(folder: &Path, id: &str) -> bool {
     // A device that waits for its server ends first: what its target has under way waits, too.
     let waits = device::is_at_hand(folder, id).is_err();
     let ended = if waits { device::end(folder, id) } else { Ok(()) };
-    if let Err(why) = ended.and_then(|()| targets::end(folder, id)) {
-        runtime::say(format_args!("palisade: the target of export {id}: {why}"));
+    let ended = ended.and_then(|()| targets::end(folder, id));
+    if let Err(why) = ended.and_then(|()| files::end(folder, id)) {
+        runtime::say(format_args!("palisade: who serves export {id}: {why}"));
         return false;
     }
     for path in mounted(folder, id).unwrap_or_default() {

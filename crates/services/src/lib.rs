@@ -19,8 +19,8 @@
 //! | all, as it is not there | whatever                    | nothing                           |
 //!
 //! A block device is one of ublk where the kernel has that, with a table of its own (`device`).
-//! iSCSI targets stand on either ([`targets`]); who serves them is told what it has to know, and
-//! looked after.
+//! iSCSI targets stand on either ([`targets`]), and so do file systems whose shares clients have
+//! (`files`); who serves them is told what it has to know, and looked after.
 //!
 //! Invariants
 //! - Only what was made here is touched: a mount says by its source whose it is, a loop device by
@@ -32,6 +32,7 @@
 
 mod blocks;
 mod device;
+mod files;
 mod health;
 mod keeper;
 mod links;

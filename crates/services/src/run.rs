@@ -9,8 +9,10 @@
 //! its export is wanted no more and nothing is left of it.
 
 use crate::keeper::{self, Host};
-use crate::wire::{FileLook, Frame, Kind, Order, Receiver, Standing, State, Wanted, Word};
-use crate::{CHECK, health, lock, targets};
+use crate::wire::{
+    FileLook, Frame, Kind, Order, Receiver, Standing, State, UserChange, Wanted, Word,
+};
+use crate::{CHECK, files, health, lock, targets};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -30,6 +32,9 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long an export may be at work before that is told.
 const SILENT: Duration = Duration::from_secs(20);
+/// The same of one whose file system is made, and of one whose servers may be starting.
+const MAKES: Duration = Duration::from_secs(600);
+const STARTS: Duration = Duration::from_secs(60);
 /// How often it is looked whether one is.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long the daemon may take to take what is said.
@@ -46,6 +51,8 @@ struct Goal {
     work: Option<(Instant, u64)>,
     /// How it went with its descriptors: what is wanted from then on, or why not.
     attached: Option<Result<Wanted, String>>,
+    /// Changes of users that are asked for, by their numbers.
+    users: Vec<(u64, String, UserChange)>,
 }
 
 #[derive(Default)]
@@ -108,6 +115,15 @@ pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, St
     }
 }
 
+/// How long an export of this kind may be at work before that is told.
+const fn silent(kind: &Kind) -> Duration {
+    match kind {
+        Kind::Shares(own) if own.make.is_some() => MAKES,
+        Kind::Shares(_) => STARTS,
+        _ => SILENT,
+    }
+}
+
 /// Takes the folder for this process alone.
 fn take(folder: &Path) -> io::Result<File> {
     match std::fs::DirBuilder::new().mode(0o700).create(folder) {
@@ -145,6 +161,9 @@ impl Shared {
                         goal.attached = Some(outcome);
                     }
                     self.changed.notify_all();
+                }
+                Ok(Some((Order::User { id, number, user, change }, _))) => {
+                    self.ask_for(&id, (number, user, change));
                 }
                 Ok(Some((Order::Refused(why), _))) => return Err(why),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -211,6 +230,31 @@ impl Shared {
         }
     }
 
+    /// A user of an export's shares is to change, as soon as its thread comes to it.
+    fn ask_for(&self, id: &str, change: (u64, String, UserChange)) {
+        let mut inner = self.inner();
+        let Some(goal) = inner.goals.get_mut(id).filter(|goal| goal.wanted.is_some()) else {
+            drop(inner);
+            let outcome = Err("its file system is not shared".to_owned());
+            let _ = self.tell(&Word::User { number: change.0, outcome }, &[]);
+            return;
+        };
+        goal.users.push(change);
+        goal.is_new = true;
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// Changes users that are to change.
+    fn change_users(&self, id: &str) {
+        let own = self.inner().goals.get_mut(id).map(|goal| core::mem::take(&mut goal.users));
+        for (number, user, change) in own.into_iter().flatten() {
+            let outcome = files::change(&self.folder, id, &user, &change);
+            let outcome = outcome.map_err(|why| why.to_string());
+            let _ = self.tell(&Word::User { number, outcome }, &[]);
+        }
+    }
+
     /// An export's thread.
     fn keep(self: Arc<Self>, id: &str) {
         let mut asker = health::Asker::default();
@@ -223,6 +267,7 @@ impl Shared {
                 }
                 continue;
             };
+            self.change_users(id);
             let asked = (wanted.leaving, wanted.suspended);
             let (standing, is_done) = keeper::converge(&*self, &mut wanted, &mut asker);
             let again = asked != (wanted.leaving, wanted.suspended);
@@ -302,6 +347,7 @@ impl Shared {
                     device: None,
                     server: None,
                     sessions: Vec::new(),
+                    files: None,
                     checked: health::now(),
                 };
                 let _ = self.tell(&Word::Are(vec![standing]), &[]);
@@ -315,7 +361,7 @@ impl Shared {
         let late = inner.goals.iter().filter_map(|(id, goal)| {
             let (since, revision) = goal.work?;
             let since = since.elapsed();
-            let is_late = since > SILENT && goal.wanted.is_some();
+            let is_late = goal.wanted.as_ref().is_some_and(|own| since > silent(&own.kind));
             is_late.then(|| (id.clone(), since.as_secs(), revision))
         });
         late.collect()
@@ -372,7 +418,8 @@ impl Shared {
         let mut inner = self.inner();
         inner.watched.remove(&process.as_raw_nonzero());
         let has_target = |goal: &&mut Goal| {
-            goal.wanted.as_ref().is_some_and(|own| matches!(own.kind, Kind::Iscsi(_)))
+            let is_served = |own: &Wanted| matches!(own.kind, Kind::Iscsi(_) | Kind::Shares(_));
+            goal.wanted.as_ref().is_some_and(is_served)
         };
         if begun.elapsed() >= CHECK {
             inner.goals.values_mut().filter(has_target).for_each(|goal| goal.is_new = true);

@@ -12,6 +12,7 @@ use rustix::net::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -44,8 +45,30 @@ pub enum Order {
         /// What is wanted of it from then on, or why they were not taken.
         outcome: Result<Wanted, String>,
     },
+    /// A user of a file system's shares changes.
+    User {
+        /// The export's [`Wanted::id`].
+        id: String,
+        /// Tells what is asked from what was before.
+        number: u64,
+        /// The user's name.
+        user: String,
+        /// What changes.
+        change: UserChange,
+    },
     /// Nothing more comes: why.
     Refused(String),
+}
+
+/// What changes of a user.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum UserChange {
+    /// It comes, with a password.
+    Add(Hidden),
+    /// It has another password.
+    Password(Hidden),
+    /// It goes.
+    Delete,
 }
 
 /// An export that is to be there.
@@ -88,6 +111,38 @@ pub enum Kind {
     File(String),
     /// The unit of an iSCSI target.
     Iscsi(Box<Iscsi>),
+    /// A file system, of which clients have shares.
+    Shares(Box<Shares>),
+}
+
+/// A file system that is to be shared.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Shares {
+    /// It is to be made: which, and whether what is there may go.
+    pub make: Option<(String, bool)>,
+    /// Where SMB is to be reached.
+    pub smb: String,
+    /// Where NFS is to be reached.
+    pub nfs: String,
+    /// The shares.
+    pub shares: Vec<Share>,
+}
+
+/// A share that is to be there.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Share {
+    /// What it is called.
+    pub name: String,
+    /// By SMB.
+    pub smb: bool,
+    /// By NFS.
+    pub nfs: bool,
+    /// Nobody may write.
+    pub read_only: bool,
+    /// Who may have it by SMB, and whether only to read; all users, if it names none.
+    pub users: Vec<(String, bool)>,
+    /// Who may have it by NFS, and whether only to read.
+    pub clients: Vec<(String, bool)>,
 }
 
 /// An iSCSI target that is to be there.
@@ -171,6 +226,13 @@ pub enum Word {
     },
     /// How exports are.
     Are(Vec<Standing>),
+    /// What came of a user's change: [`Order::User`].
+    User {
+        /// Which.
+        number: u64,
+        /// Why it could not be.
+        outcome: Result<(), String>,
+    },
 }
 
 /// What a file looks like, but for its size.
@@ -203,8 +265,42 @@ pub struct Standing {
     pub server: Option<Server>,
     /// Initiators that have it.
     pub sessions: Vec<String>,
+    /// Its file system and servers.
+    pub files: Option<Box<Files>>,
     /// When it was asked last, in seconds of Unix time.
     pub checked: u64,
+}
+
+/// How a file system is that is shared.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Files {
+    /// Which it is.
+    pub kind: String,
+    /// Nothing can be written.
+    pub read_only: bool,
+    /// Its bytes.
+    pub size: u64,
+    /// Those of them that are used.
+    pub used: u64,
+    /// Its users, and whose files are theirs.
+    pub users: Vec<(String, u32)>,
+    /// How it is by SMB.
+    pub smb: Option<FileServer>,
+    /// How it is by NFS.
+    pub nfs: Option<FileServer>,
+}
+
+/// How a server of files is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileServer {
+    /// Which version it is.
+    pub version: String,
+    /// Who has a connection to it.
+    pub clients: Vec<String>,
+    /// Why none of its shares can be had.
+    pub problem: Option<String>,
+    /// Why one can't be had, by its name.
+    pub problems: BTreeMap<String, String>,
 }
 
 /// How an export is.
@@ -218,6 +314,10 @@ pub enum State {
     Busy,
     /// It is not there any more.
     Gone,
+    /// Its file system is made, and mounted once that is known.
+    Made,
+    /// It holds something, which stays: what is its problem.
+    Holds,
 }
 
 /// A frame, as it goes over the socket.

@@ -244,7 +244,8 @@ pub fn unmount_at(at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes what is at a folder away from all who come; who uses it goes on with what is there no more.
+/// Takes what is at a folder away from all who come; who uses it goes on with what is there no
+/// more.
 ///
 /// # Errors
 /// What the kernel says.

@@ -246,7 +246,7 @@ mod tests {
             "env -i sleep 600 & sleep 600 >/dev/null 2>&1 </dev/null & : >\"$0\"; sleep 600",
         );
         assert!(processes(&own.folder).len() >= 3);
-        let other = Instance::new(&own.folder.with_extension("b"));
+        let other = Instance::new(own.folder.with_extension("b"));
         other.end().expect("it has none");
         assert!(processes(&own.folder).len() >= 3);
         own.end().expect("ended");

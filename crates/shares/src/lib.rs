@@ -7,11 +7,11 @@
 //! | in the file system | what                                                                 |
 //! |--------------------|----------------------------------------------------------------------|
 //! | `shares/NAME`      | the files of a share                                                 |
-//! | `state/`           | for root alone: [`Kept`], Samba's private directory, what clients of  |
+//! | `state/`           | for root alone: [`Kept`], Samba's private directory, what clients of |
 //! |                    | NFS have open: all of it moves with the volume                       |
 //!
-//! Servers are Samba ([`smb`]) and NFS-Ganesha ([`nfs`]), private instances of one file system each,
-//! with their files in a folder beside. They go on when this process ends.
+//! Servers are Samba ([`smb`]) and NFS-Ganesha ([`nfs`]), private instances of one file system
+//! each, with their files in a folder beside. They go on when this process ends.
 //!
 //! | what is wanted     | what is there                        | what is done                  |
 //! |--------------------|--------------------------------------|-------------------------------|
@@ -41,6 +41,7 @@ pub mod nfs;
 mod program;
 pub mod smb;
 
+pub use clients::of as clients;
 pub use filesystem::Type;
 pub use kept::{GROUP, Kept, User};
 pub use names::{Network, ShareName, UserName};
@@ -114,7 +115,7 @@ pub enum Told {
     /// Its device holds something, which stays: what.
     Holds(String),
     /// It is served.
-    Served(Served),
+    Served(Box<Served>),
 }
 
 /// How a file system is that is served.
@@ -228,7 +229,7 @@ impl<'a> Place<'a> {
         let nfs = self.serve_nfs(wanted, &kept);
         let mounted = filesystem::mounted(&self.at())?.ok_or(ErrorKind::NotFound)?;
         let (size, used) = filesystem::space(&self.at())?;
-        Ok(Told::Served(Served {
+        Ok(Told::Served(Box::new(Served {
             name: mounted.name,
             is_read_only: mounted.is_read_only,
             size,
@@ -236,7 +237,7 @@ impl<'a> Place<'a> {
             users: kept.users().to_vec(),
             smb,
             nfs,
-        }))
+        })))
     }
 
     /// Has the file system mounted, alive and as large as its device.

@@ -17,7 +17,8 @@ const SHARE_CHARACTERS: usize = 80;
 pub const SHARE_BYTES: usize = 240;
 /// Most bytes of a user's name (useradd(8)).
 pub const USER_BYTES: usize = 32;
-/// Names that mean something to a server (smb.conf(5), "SPECIAL SECTIONS"; MS-SRVS, section 3.1.1.7).
+/// Names that mean something to a server (smb.conf(5), "SPECIAL SECTIONS"; MS-SRVS, section
+/// 3.1.1.7).
 const RESERVED: &[&str] = &["global", "homes", "printers", "printcap", "print", "ipc", "admin"];
 /// Users that every system has, and those that ask here how shares are.
 const TAKEN: &[&str] = &["root", "nobody", ASKER];
@@ -296,7 +297,8 @@ mod tests {
             if let Ok(name) = ShareName::new(&text) {
                 let name = name.as_str();
                 prop_assert_eq!(name.trim(), name);
-                prop_assert!(!name.chars().any(|one| one.is_control() || "%;\"[]\\/$#=:,*?<>|'".contains(one)));
+                let means = "%;\"[]\\/$#=:,*?<>|'";
+                prop_assert!(!name.chars().any(|one| one.is_control() || means.contains(one)));
                 prop_assert!(folded(name) == folded(&name.to_uppercase()));
             }
         }

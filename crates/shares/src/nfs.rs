@@ -3,7 +3,8 @@
 //!
 //! Minor versions are those that a test reads through: 4.0 and 4.1. Who may come is told by its
 //! address, and says itself who its users are: it is trusted as far as that, `root` included. Who
-//! asks here how shares are comes from a port that only `root` can have, and may only look up names.
+//! asks here how shares are comes from a port that only `root` can have, and may only look up
+//! names.
 //!
 //! What clients have open stands in the file system (`state/nfs`): one that starts waits for those
 //! who had something, and gives it to them again.
@@ -24,8 +25,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const GANESHA: Program = Program { name: "ganesha.nfsd", package: "nfs-ganesha-vfs" };
-/// How long a client may be silent until what it has is another's, and how long one that has started
-/// waits for clients, in seconds.
+/// How long a client may be silent until what it has is another's, and how long one that has
+/// started waits for clients, in seconds.
 const LEASE: u32 = 20;
 const GRACE: u32 = 25;
 /// How long it may take to read what changed, and how often it is looked whether it has.

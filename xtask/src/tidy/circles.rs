@@ -47,7 +47,7 @@ const ROWS: &Rows = &[
                 "address", "asking", "counters", "failure", "gpu", "http", "jobs", "memory",
                 "metrics", "next", "state",
             ],
-            &["chap", "config/spans", "iscsi"],
+            &["chap", "config/spans", "iscsi", "shares"],
             &["config/enclosures", "config/fabrics", "config/rates"],
             &["config/shelves"],
             &["pinned"],

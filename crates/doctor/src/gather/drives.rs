@@ -372,6 +372,10 @@ fn listeners(record: &ArrayRecord, export: &ExportRecord) -> Vec<Listener> {
             let all = iscsi.portals.iter();
             all.filter_map(|own| listener(&own.address, of(false))).collect()
         }
+        ExportAddress::Shares(own) => {
+            let all = own.listens();
+            all.filter_map(|address| listener(address, of(false))).collect()
+        }
         ExportAddress::NvmeTcp(nvme) => {
             let all = nvme.listeners.iter();
             all.filter_map(|own| listener(&own.address, of(true))).collect()

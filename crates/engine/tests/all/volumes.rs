@@ -236,7 +236,7 @@ fn an_export_is_another_from_now_on_or_stays_what_it_is() {
     };
     let now = ExportStatus { address: unix("/run/w"), ..made.clone() };
     assert_eq!(set(made.id, unix("/run/w")), Ok(now.clone()));
-    assert_eq!(rig.status().exports, [now.clone()]);
+    assert_eq!(rig.status().exports, std::slice::from_ref(&now));
     assert!(set(made.id, unix("")).is_err(), "such a record can't be");
     assert!(set(made.id + 1, unix("/run/x")).is_err(), "there is none");
     assert_eq!(rig.status().exports, [now]);

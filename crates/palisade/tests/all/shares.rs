@@ -96,7 +96,7 @@ impl Own {
 
     fn serve(&self) -> Served {
         match self.at().serve(&self.wanted, self.device()).expect("served") {
-            Told::Served(served) => served,
+            Told::Served(served) => *served,
             other => panic!("{other:?}"),
         }
     }
