@@ -4,23 +4,13 @@
 //! A text of a record may be anything: what is no name, address or network is refused here.
 
 use crate::keeper::Host;
-use crate::wire::{FileServer, Files, Share, Shares, UserChange};
+use crate::wire::{FileServer, Files, Share, Shares, State, UserChange};
 use crate::{blocks, device};
-use ::shares::{Change, Make, Place, ServerIs, ShareName, Type, UserName, Wanted};
+use ::shares::{Change, Make, Place, ServerIs, ShareName, Told, Type, UserName, Wanted};
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-
-/// What came of what is wanted.
-pub enum Told {
-    /// The file system is made.
-    Made,
-    /// The device holds something else: what.
-    Holds(String),
-    /// It is served.
-    Served(Box<Files>),
-}
 
 fn wrong(text: &str, why: impl Display) -> io::Error {
     io::Error::other(format!("{text:?}: {why}"))
@@ -60,30 +50,38 @@ fn wanted(own: &Shares) -> io::Result<Wanted> {
     })
 }
 
-/// Has a file system on a device served as it is wanted.
+/// Has a file system on a device served as it is wanted: how it is, what is wrong, and what came of
+/// one that is served.
 ///
 /// # Errors
 /// It can't be.
-pub fn serve(host: &impl Host, id: &str, own: &Shares, device: &str) -> io::Result<Told> {
+pub fn serve(
+    host: &impl Host,
+    id: &str,
+    own: &Shares,
+    device: &str,
+) -> io::Result<(State, Option<String>, Option<Box<Files>>)> {
     let bytes = blocks::bytes(device)?;
     let place = Place::new(host.folder(), id);
-    Ok(match place.serve(&wanted(own)?, (Path::new(device), bytes))? {
-        ::shares::Told::Made => Told::Made,
-        ::shares::Told::Holds(what) => Told::Holds(what),
-        ::shares::Told::Served(own) => {
-            let servers = [&own.smb, &own.nfs].into_iter().flatten();
-            servers.filter_map(|own| own.process).for_each(|process| host.watch(process));
-            Told::Served(Box::new(Files {
-                kind: own.name,
-                read_only: own.is_read_only,
-                size: own.size,
-                used: own.used,
-                users: own.users.into_iter().map(|user| (user.name, user.uid)).collect(),
-                smb: own.smb.map(server),
-                nfs: own.nfs.map(server),
-            }))
-        }
-    })
+    let own = match place.serve(&wanted(own)?, (Path::new(device), bytes))? {
+        Told::Made => return Ok((State::Made, None, None)),
+        Told::Holds(what) => return Ok((State::Holds, Some(what), None)),
+        Told::Served(own) => own,
+    };
+    let servers = [&own.smb, &own.nfs].into_iter().flatten();
+    servers.filter_map(|own| own.process).for_each(|process| host.watch(process));
+    let files = Files {
+        kind: own.name,
+        read_only: own.is_read_only,
+        size: own.size,
+        used: own.used,
+        users: own.users.into_iter().map(|user| (user.name, user.uid)).collect(),
+        smb: own.smb.map(server),
+        nfs: own.nfs.map(server),
+    };
+    let problem = problem(&files);
+    let state = if problem.is_some() { State::Failed } else { State::Ok };
+    Ok((state, problem, Some(Box::new(files))))
 }
 
 fn server(own: ServerIs) -> FileServer {
@@ -96,7 +94,7 @@ fn server(own: ServerIs) -> FileServer {
 }
 
 /// The first thing that is wrong with a file system that is served.
-pub fn problem(own: &Files) -> Option<String> {
+fn problem(own: &Files) -> Option<String> {
     let of_server = |own: &FileServer| {
         let of_share = || own.problems.iter().next().map(|(name, why)| format!("{name}: {why}"));
         own.problem.clone().or_else(of_share)

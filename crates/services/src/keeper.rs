@@ -5,20 +5,18 @@
 //! mounted, and whether what is below was made for it, stands in `ID.at` there, before it is.
 
 use crate::device::{self, Served};
-use crate::files::{self, Told};
 use crate::health::{self, Asker};
 use crate::mounts::{self, Fresh};
 use crate::ublk::{self, Driver};
 use crate::wire::{FileLook, Files, Kind, Server, Shares, Standing, State, Wanted};
-use crate::{blocks, links, loops, targets};
+use crate::{blocks, files, links, loops, targets};
+use ::shares::system::replace;
 use ::ublk::wire::control::Info;
 use rustix::io::Errno;
 use rustix::process::Pid;
-use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a keeper needs of the process that it is in.
@@ -125,12 +123,7 @@ impl Mark {
 
 /// Writes an export's mark: whoever reads it meanwhile finds the one or the other.
 pub fn put(folder: &Path, id: &str, mark: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!("{id}.new"));
-    // A name that is there already has the mode that it has.
-    let mut file =
-        File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(bytes)?;
-    std::fs::rename(new, mark)
+    replace(mark, &folder.join(format!("{id}.new")), bytes)
 }
 
 /// Where files of an export are mounted, by this process or one before it: each path once.
@@ -230,9 +223,8 @@ fn serve_device(
     }
     let Served { device, note } = device::serve(host, driver, found, wanted)?;
     if let Kind::Shares(own) = &wanted.kind {
-        asker.read_a_block(Path::new(&device))?;
-        let told = serve_files(host, wanted, own, &device)?;
-        return Ok(Outcome { problem: told.problem.or(note), device: Some(device), ..told });
+        let told = serve_files(host, (wanted, own), device, asker)?;
+        return Ok(Outcome { problem: told.problem.or(note), ..told });
     }
     set_link(host, wanted, &device)?;
     if let Kind::Iscsi(_) = wanted.kind {
@@ -263,19 +255,13 @@ fn serve_target(
 /// Has a file system on a volume's device served.
 fn serve_files(
     host: &impl Host,
-    wanted: &Wanted,
-    own: &Shares,
-    device: &str,
+    (wanted, own): (&Wanted, &Shares),
+    device: String,
+    asker: &mut Asker,
 ) -> io::Result<Outcome> {
-    Ok(match files::serve(host, &wanted.id, own, device)? {
-        Told::Made => Outcome::new(State::Made),
-        Told::Holds(what) => Outcome::why(State::Holds, what),
-        Told::Served(files) => {
-            let problem = files::problem(&files);
-            let state = if problem.is_some() { State::Failed } else { State::Ok };
-            Outcome { problem, files: Some(files), ..Outcome::new(state) }
-        }
-    })
+    asker.read_a_block(Path::new(&device))?;
+    let (state, problem, files) = files::serve(host, &wanted.id, own, &device)?;
+    Ok(Outcome { problem, files, device: Some(device), ..Outcome::new(state) })
 }
 
 fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
@@ -345,9 +331,7 @@ fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::R
         loops::resize(&device)?;
     }
     if let Kind::Shares(own) = &wanted.kind {
-        asker.read_a_block(Path::new(&device))?;
-        let told = serve_files(host, wanted, own, &device)?;
-        return Ok(Outcome { device: Some(device), ..told });
+        return serve_files(host, (wanted, own), device, asker);
     }
     set_link(host, wanted, &device)?;
     asker.read_a_block(Path::new(&device))?;

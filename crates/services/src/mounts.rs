@@ -6,6 +6,7 @@
 
 use crate::lock;
 use crate::wire::FileLook;
+use ::shares::filesystem::{self, Line};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -13,7 +14,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -76,36 +77,13 @@ pub fn number(path: &Path) -> io::Result<u64> {
 /// A line of `/proc/PID/mountinfo` (proc(5)); a mount is ours if it is of the process that has
 /// this folder.
 fn parse(line: &[u8], folder: &Path) -> Option<Mounted> {
-    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    let path = PathBuf::from(std::ffi::OsString::from_vec(unescaped(fields.get(4)?)));
-    let dash = fields.iter().position(|field| *field == b"-")?;
-    let [kind, source, options] = fields.get(dash + 1..dash + 4)? else { return None };
+    let Line { path, kind, source, options } = filesystem::line(line)?;
     let is_roots = options.split(|byte| *byte == b',').any(|option| option == b"user_id=0");
-    let id = String::from_utf8(unescaped(source)).ok().and_then(|source| {
+    let id = String::from_utf8(source).ok().and_then(|source| {
         let (id, own) = source.strip_prefix(SOURCE)?.split_once('@')?;
-        (*kind == KIND.as_bytes() && is_roots && Path::new(own) == folder).then(|| id.to_owned())
+        (kind == KIND && is_roots && Path::new(own) == folder).then(|| id.to_owned())
     });
     Some(Mounted { id, path })
-}
-
-/// Space, tab, newline and backslash are three octal digits there.
-fn unescaped(bytes: &[u8]) -> Vec<u8> {
-    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let digits = bytes.get(at + 1..at + 4).and_then(|own| core::str::from_utf8(own).ok());
-        let code = digits.and_then(|own| u8::from_str_radix(own, 8).ok());
-        match (bytes[at], code) {
-            (b'\\', Some(code)) => {
-                plain.push(code);
-                at += 4;
-            }
-            (byte, _) => {
-                plain.push(byte);
-                at += 1;
-            }
-        }
-    }
-    plain
 }
 
 /// Whether the mount on top of a path is that of an export.

@@ -23,10 +23,11 @@ use crate::ublk::Driver;
 use crate::wire::{Iscsi, Known, Server, Wanted};
 use crate::{device, lio, lock};
 use ::iscsi::{Account, Asked, Identity, Name, Refusal, Secret, UNIT, ask};
+use ::shares::system::{reached, secret};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +40,6 @@ const ASKER: &str = "asker";
 const ASKER_NAME: &str = "iqn.2024-07.internal.palisade:asker-";
 /// What its secret is made of: so many characters, of which there are 64.
 const SECRET_CHARACTERS: usize = 16;
-const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// A target that is to be there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,16 +95,6 @@ impl Target {
         }
         Ok(bytes)
     }
-}
-
-/// Where a portal is reached from here.
-fn reached(portal: SocketAddr) -> SocketAddr {
-    let ip = match portal.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        other => other,
-    };
-    SocketAddr::new(ip, portal.port())
 }
 
 /// What stands in `ID.iscsi`.
@@ -195,13 +185,11 @@ fn asker(folder: &Path) -> io::Result<(Name, Secret)> {
     if let Some(known) = read() {
         return Ok(known);
     }
-    let mut random = [0; 8 + SECRET_CHARACTERS];
-    getrandom(&mut random, GetRandomFlags::empty())?;
-    let (name, secret) = random.split_at(8);
+    let mut name = [0; 8];
+    getrandom(&mut name, GetRandomFlags::empty())?;
     let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    let secret = secret.iter().map(|byte| char::from(CHARACTERS[usize::from(byte % 64)]));
     // The folder is this user's alone.
-    let text = format!("{ASKER_NAME}{name} {}", secret.collect::<String>());
+    let text = format!("{ASKER_NAME}{name} {}", secret(SECRET_CHARACTERS)?);
     put(folder, ASKER, &folder.join(ASKER), text.as_bytes())?;
     read().ok_or_else(|| ErrorKind::InvalidData.into())
 }

@@ -34,7 +34,8 @@
 use crate::targets::Target;
 use crate::{hash_of, lock, mounts, not_started};
 use ::iscsi::{Account, Name, PRODUCT, UNIT, VENDOR};
-use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
+use ::shares::system::{gone, holder, reap};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -42,7 +43,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -230,10 +231,7 @@ impl Instance {
 
     /// Removes what a `tgtd` left that has ended.
     fn clear(&self) -> io::Result<()> {
-        match std::fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        gone(std::fs::remove_dir_all(&self.folder))
     }
 
     /// The process that has the lock.
@@ -241,12 +239,7 @@ impl Instance {
     /// # Errors
     /// That can't be told.
     pub fn holder(&self) -> io::Result<Option<Pid>> {
-        let file = match File::open(self.socket().with_extension("0.lock")) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        let held = fcntl_getlk(&file, &Flock::from(FlockType::ReadLock))?;
-        Ok(held.and_then(|held| held.pid))
+        holder(&self.socket().with_extension("0.lock"))
     }
 
     /// Ends the process that has the lock.
@@ -564,14 +557,6 @@ impl Instance {
 fn number(portals: &BTreeSet<SocketAddr>) -> u64 {
     let text: Vec<String> = portals.iter().map(ToString::to_string).collect();
     hash_of(text.join(",").as_bytes().iter())
-}
-
-/// Waits for a child in a thread of its own: it ends when it likes.
-fn reap(mut child: Child) {
-    // Without a thread it stays a zombie, which holds nothing.
-    let _ = std::thread::Builder::new().name("palisade-reap".to_owned()).spawn(move || {
-        let _ = child.wait();
-    });
 }
 
 /// A target, as `tgtadm` shows it.

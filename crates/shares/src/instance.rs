@@ -5,13 +5,14 @@
 //! are its own, and begin more. All of them have the folder in their environment, or a file open
 //! there: by that they are found to be ended, also after their main process has.
 
-use rustix::process::{Flock, FlockType, Pid, Signal, fcntl_getlk, kill_process};
+use crate::system::{gone, holder, private, reap, replace};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// By what a process says whose it is.
@@ -25,8 +26,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Most bytes of what a server said that are looked at, and that are kept.
 const SAID: u64 = 16 << 10;
 const LOG_MOST: u64 = 1 << 20;
-/// Whether a file in the folder, or one of its folders, may be seen by others.
-const PRIVATE: u32 = 0o700;
 
 /// A server's folder.
 #[derive(Clone, Debug)]
@@ -54,7 +53,7 @@ impl Instance {
     /// # Errors
     /// It can't be made.
     pub fn make(&self) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(&self.folder)
+        private(&self.folder)
     }
 
     /// Writes a file there, that nobody else may read; whether it was other before.
@@ -66,11 +65,7 @@ impl Instance {
         if std::fs::read(&path).is_ok_and(|own| own == bytes) {
             return Ok(false);
         }
-        let new = self.file(&format!("{name}.new"));
-        let mut options = File::options();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(bytes)?;
-        std::fs::rename(new, path)?;
+        replace(&path, &self.file(&format!("{name}.new")), bytes)?;
         Ok(true)
     }
 
@@ -79,12 +74,7 @@ impl Instance {
     /// # Errors
     /// That can't be told.
     pub fn holder(&self, name: &str) -> io::Result<Option<Pid>> {
-        let file = match File::open(self.file(name)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
-        let held = fcntl_getlk(&file, &Flock::from(FlockType::ReadLock))?;
-        Ok(held.and_then(|held| held.pid))
+        holder(&self.file(name))
     }
 
     /// Starts the server, and waits until it serves: `serves` says that, or why it does not yet.
@@ -142,10 +132,7 @@ impl Instance {
     /// # Errors
     /// It can't be removed.
     pub fn clear(&self) -> io::Result<()> {
-        match std::fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        gone(std::fs::remove_dir_all(&self.folder))
     }
 
     /// How much the server has said, so that what it says from here on is known; a log that has
@@ -174,13 +161,6 @@ impl Instance {
             Err(error) => format!("{}: {error}", self.log().display()),
         }
     }
-}
-
-/// Waits for a child's end elsewhere, so that nothing is left of it.
-fn reap(mut child: Child) {
-    let name = "palisade-reap".to_owned();
-    // Without a thread it is left until this process ends.
-    let _ = std::thread::Builder::new().name(name).spawn(move || child.wait());
 }
 
 /// Processes of the server with this folder. Those of this program are none: what is about to
@@ -231,7 +211,7 @@ mod tests {
         let mut sh = Command::new("sh");
         let there = || match own.file("there").exists() {
             true => Ok(()),
-            false => Err(ErrorKind::NotFound.into()),
+            false => Err(io::ErrorKind::NotFound.into()),
         };
         own.start(sh.args(["-c", what, own.file("there").to_str().expect("text")]), there)
             .expect("it serves");

@@ -126,13 +126,19 @@ impl Kept {
         self.users.retain(|user| user.name != name.as_str());
     }
 
+    /// The number of a share that has one.
+    pub fn known(&self, name: &ShareName) -> Option<u16> {
+        let known = self.shares.iter().find(|share| share.name == name.as_str());
+        known.map(|share| share.number)
+    }
+
     /// The number of a share, and whether it was given now.
     ///
     /// # Errors
     /// There are none left.
     pub fn number(&mut self, name: &ShareName) -> io::Result<(u16, bool)> {
-        if let Some(known) = self.shares.iter().find(|share| share.name == name.as_str()) {
-            return Ok((known.number, false));
+        if let Some(known) = self.known(name) {
+            return Ok((known, false));
         }
         let last = self.shares.iter().map(|share| share.number).max().unwrap_or(0);
         if last == SHARES_MOST {

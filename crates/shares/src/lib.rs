@@ -40,29 +40,28 @@ pub mod names;
 pub mod nfs;
 mod program;
 pub mod smb;
+pub mod system;
 
 pub use clients::of as clients;
 pub use filesystem::Type;
 pub use kept::{GROUP, Kept, User};
 pub use names::{Network, ShareName, UserName};
 
-use filesystem::Held;
+use filesystem::{Held, Mounted};
 use rustix::fs::{Gid, Uid, chown};
 use rustix::process::Pid;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use system::{gone, private};
 
 /// The ports of both protocols.
 pub const SMB_PORT: u16 = 445;
 /// See [`SMB_PORT`].
 pub const NFS_PORT: u16 = 2049;
 
-/// Characters of secrets.
-const CHARACTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
 /// What says that a file system is being made that was allowed to be.
 const MAKING: &str = "making";
 /// What says for how large a device a file system was grown.
@@ -222,12 +221,11 @@ impl<'a> Place<'a> {
             filesystem::make(device.0, make.kind)?;
             return Ok(Told::Made);
         }
-        removed(&making)?;
-        self.mount(device)?;
+        gone(std::fs::remove_file(&making))?;
+        let mounted = self.mount(device)?;
         let kept = self.keep(wanted)?;
         let smb = self.serve_smb(wanted, &kept);
         let nfs = self.serve_nfs(wanted, &kept);
-        let mounted = filesystem::mounted(&self.at())?.ok_or(ErrorKind::NotFound)?;
         let (size, used) = filesystem::space(&self.at())?;
         Ok(Told::Served(Box::new(Served {
             name: mounted.name,
@@ -241,11 +239,11 @@ impl<'a> Place<'a> {
     }
 
     /// Has the file system mounted, alive and as large as its device.
-    fn mount(&self, (device, bytes): (&Path, u64)) -> io::Result<()> {
+    fn mount(&self, (device, bytes): (&Path, u64)) -> io::Result<Mounted> {
         let at = self.at();
-        let mounted = filesystem::mounted(&at)?;
-        let is_right = mounted.is_some_and(|own| own.device == device) && self.is_alive();
-        if !is_right {
+        let mut mounted = filesystem::mounted(&at)?;
+        mounted = mounted.filter(|own| own.device == device && self.is_alive());
+        if mounted.is_none() {
             self.rest()?;
             let kind = match filesystem::held(device)? {
                 Held::Filesystem(kind) => kind,
@@ -255,20 +253,18 @@ impl<'a> Place<'a> {
                 }
             };
             open_to_users(&self.mounts())?;
-            match std::fs::DirBuilder::new().mode(0o700).create(&at) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
+            private(&at)?;
             filesystem::mount_at(device, kind, &at)?;
+            mounted = filesystem::mounted(&at)?;
         }
+        let mounted = mounted.ok_or(ErrorKind::NotFound)?;
         let grown = self.servers().join(GROWN);
         let size = format!("{} {bytes}", device.display());
         if std::fs::read_to_string(&grown).ok().as_ref() != Some(&size) {
-            let mounted = filesystem::mounted(&at)?.ok_or(ErrorKind::NotFound)?;
             filesystem::grow(&mounted, &at)?;
             std::fs::write(&grown, size)?;
         }
-        Ok(())
+        Ok(mounted)
     }
 
     /// Whether the file system can be read that is mounted: one whose device had an error may have
@@ -333,25 +329,21 @@ impl<'a> Place<'a> {
 
     fn serve_nfs(&self, wanted: &Wanted, kept: &Kept) -> Option<ServerIs> {
         let server = self.nfs();
-        let mut kept = kept.clone();
-        let mut share = |share: &Share| {
-            Ok(nfs::Share {
+        let share = |share: &Share| {
+            Some(nfs::Share {
                 name: share.name.clone(),
-                number: kept.number(&share.name)?.0,
+                number: kept.known(&share.name)?,
                 path: self.path_of(share),
                 is_read_only: share.is_read_only,
                 clients: share.clients.clone(),
             })
         };
-        let shares: io::Result<Vec<_>> =
-            wanted.shares.iter().filter(|own| own.is_nfs).map(&mut share).collect();
-        let shares = match shares {
-            Ok(shares) if shares.is_empty() => return self.ended("nfs", || server.end()),
-            Ok(shares) => shares,
-            Err(why) => {
-                return Some(ServerIs { problem: Some(why.to_string()), ..ServerIs::default() });
-            }
-        };
+        // All have numbers by now.
+        let shares = wanted.shares.iter().filter(|own| own.is_nfs).filter_map(share);
+        let shares: Vec<_> = shares.collect();
+        if shares.is_empty() {
+            return self.ended("nfs", || server.end());
+        }
         let own = nfs::Nfs { address: wanted.nfs, shares };
         let asked = || server.serve(&own).and_then(|()| server.ask(&own));
         let version = self.version("nfs", nfs::version);
@@ -466,10 +458,7 @@ impl<'a> Place<'a> {
 
     /// Removes what was made for it: folders are empty by now.
     fn clear(&self) -> io::Result<()> {
-        match std::fs::remove_dir_all(self.servers()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        gone(std::fs::remove_dir_all(self.servers()))?;
         for path in [self.at(), self.mounts()] {
             // That of all mounts stays while it has others.
             let _ = std::fs::remove_dir(path);
@@ -495,11 +484,6 @@ fn told(
     own
 }
 
-/// Makes a folder that is root's alone.
-fn private(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
 /// Makes the folder through which users of shares come to them.
 fn open_to_users(path: &Path) -> io::Result<()> {
     private(path)?;
@@ -517,28 +501,4 @@ fn folder(path: &Path, mode: u32) -> io::Result<bool> {
         true => Ok(false),
         false => Err(io::Error::other(format!("{} is no directory", path.display()))),
     }
-}
-
-fn removed(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Where a server is reached from here.
-fn reached(address: SocketAddr) -> SocketAddr {
-    let here = match address.ip() {
-        IpAddr::V4(own) if own.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(own) if own.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        own => own,
-    };
-    SocketAddr::new(here, address.port())
-}
-
-/// A text that nobody can guess.
-fn secret(characters: usize) -> io::Result<String> {
-    let mut random = vec![0; characters];
-    getrandom(&mut random, GetRandomFlags::empty())?;
-    Ok(random.iter().map(|byte| char::from(CHARACTERS[usize::from(byte % 64)])).collect())
 }

@@ -16,6 +16,7 @@ use crate::config::Ganesha;
 use crate::instance::Instance;
 use crate::names::{Network, ShareName};
 use crate::program::{Program, SOON};
+use crate::system::{self, private};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -32,6 +33,10 @@ const GRACE: u32 = 25;
 /// How long it may take to read what changed, and how often it is looked whether it has.
 const READS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
+
+/// What Ganesha reads, and the block of a share there.
+const CONFIGURATION: &str = "ganesha.conf";
+const EXPORT: &str = "EXPORT";
 
 /// What is there by NFS.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,14 +98,16 @@ impl Server {
     /// Ganesha refuses it: what it says.
     pub fn serve(&self, wanted: &Nfs) -> io::Result<()> {
         self.instance.make()?;
-        Instance::new(self.recovery.clone()).make()?;
-        let (core, text) = (self.core(wanted)?, exports(wanted)?);
-        let is_elsewhere = std::fs::read_to_string(self.instance.file("core")).ok() != Some(core);
+        private(&self.recovery)?;
+        let core = self.core(wanted)?;
+        let text = format!("{core}{}", exports(wanted)?);
+        let before = std::fs::read_to_string(self.instance.file(CONFIGURATION)).unwrap_or_default();
+        // What is not of a share is read once.
+        let is_elsewhere = before.find(EXPORT).and_then(|at| before.get(..at)) != Some(&*core);
         let (Some(process), false) = (self.process()?, is_elsewhere) else {
             return self.start(wanted, &text);
         };
-        let all = self.core(wanted)? + &text;
-        if self.instance.put("ganesha.conf", all.as_bytes())? {
+        if self.instance.put(CONFIGURATION, text.as_bytes())? {
             let from = self.instance.begin_log()?;
             kill_process(process, Signal::HUP)?;
             self.wait_for(wanted, from)?;
@@ -114,7 +121,7 @@ impl Server {
     /// Nobody answers.
     pub fn ask(&self, wanted: &Nfs) -> io::Result<BTreeMap<ShareName, String>> {
         let names = wanted.shares.iter().map(|share| share.name.clone()).collect::<Vec<_>>();
-        let told = ask_nfs::ask(crate::reached(wanted.address), &names)?;
+        let told = ask_nfs::ask(system::reached(wanted.address), &names)?;
         let mut problems = told.problems;
         let known: BTreeSet<&str> = names.iter().map(ShareName::as_str).collect();
         if let Some(other) = told.names.iter().find(|name| !known.contains(name.as_str())) {
@@ -139,17 +146,14 @@ impl Server {
         }
     }
 
-    fn start(&self, wanted: &Nfs, exports: &str) -> io::Result<()> {
+    fn start(&self, wanted: &Nfs, text: &str) -> io::Result<()> {
         self.instance.end()?;
         self.instance.clear()?;
         self.instance.make()?;
-        let core = self.core(wanted)?;
-        let all = format!("{core}{exports}");
-        self.instance.put("core", core.as_bytes())?;
-        self.instance.put("ganesha.conf", all.as_bytes())?;
+        self.instance.put(CONFIGURATION, text.as_bytes())?;
         let from = self.instance.begin_log()?;
         let mut ganesha = Command::new(GANESHA.name);
-        ganesha.arg("-F").arg("-f").arg(self.instance.file("ganesha.conf"));
+        ganesha.arg("-F").arg("-f").arg(self.instance.file(CONFIGURATION));
         ganesha.arg("-p").arg(self.instance.file("pid")).args(["-L", "/dev/stderr"]);
         let serves = || self.ask(wanted).map(drop);
         let started = self.instance.start(&mut ganesha, serves);
@@ -193,9 +197,9 @@ impl Server {
 
 fn exports(wanted: &Nfs) -> io::Result<String> {
     let mut own = Ganesha::default();
-    let asker = crate::reached(wanted.address).ip();
+    let asker = system::reached(wanted.address).ip();
     for share in &wanted.shares {
-        own.block("EXPORT", |own| {
+        own.block(EXPORT, |own| {
             own.set("Export_Id", share.number)?;
             own.set("Filesystem_Id", format_args!("{0}.{0}", share.number))?;
             own.set_path("Path", &share.path)?;

@@ -23,6 +23,7 @@ use crate::instance::Instance;
 use crate::kept::{GROUP, User};
 use crate::names::{ASKER, ShareName, UserName};
 use crate::program::{Program, SOON};
+use crate::system::{self, private};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -135,7 +136,7 @@ impl<'a> Server<'a> {
         for share in &wanted.shares {
             words += &format!("tcon \"{}\"; allinfo /; ", share.name);
         }
-        let host = crate::reached(wanted.address);
+        let host = system::reached(wanted.address);
         let mut client = SMBCLIENT.command(SOON);
         client.arg(format!("//{}/IPC$", host.ip())).args(["-p", &host.port().to_string()]);
         client.args(["-m", "SMB3_11", "-s", "/dev/null", "-A"]).arg(self.instance.file(ASKER));
@@ -167,9 +168,9 @@ impl<'a> Server<'a> {
     /// Makes what its programs need to be there.
     fn prepare(&self) -> io::Result<()> {
         for folder in ["lock", "state", "cache", "pid", "rpc"] {
-            Instance::new(self.instance.file(folder)).make()?;
+            private(&self.instance.file(folder))?;
         }
-        Instance::new(self.private.clone()).make()?;
+        private(&self.private)?;
         let user = |name: &str, id: u32| format!("{name}:x:{id}:{GROUP}::/:/usr/sbin/nologin\n");
         let mut users = "root:x:0:0::/:/usr/sbin/nologin\n".to_owned();
         users += "nobody:x:65534:65534::/:/usr/sbin/nologin\n";
@@ -224,7 +225,7 @@ impl<'a> Server<'a> {
         self.instance.clear()?;
         self.prepare()?;
         self.instance.put("smb.conf", text.as_bytes())?;
-        let secret = crate::secret(SECRET_CHARACTERS)?;
+        let secret = system::secret(SECRET_CHARACTERS)?;
         self.set(ASKER, &secret)?;
         let account = format!("username={ASKER}\npassword={secret}\n");
         self.instance.put(ASKER, account.as_bytes())?;
