@@ -16,7 +16,8 @@ TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     qemu-storage-daemon:qemu-system-common tgtd:tgt tgtadm:tgt pgrep:procps
     iscsi-ls:libiscsi-bin iscsi-test-cu:libiscsi-bin
     smbd:samba smbclient:smbclient smbpasswd:samba-common-bin testparm:samba-common-bin
-    smbcontrol:samba-common-bin ganesha.nfsd:nfs-ganesha nfs-ls:libnfs-utils nfs-cat:libnfs-utils
+    smbcontrol:samba-common-bin smbstatus:samba setpriv:util-linux ganesha.nfsd:nfs-ganesha
+    nfs-ls:libnfs-utils nfs-cat:libnfs-utils
     mkfs.ext4:e2fsprogs blkid:util-linux wipefs:util-linux
     fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
     mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux

@@ -37,12 +37,13 @@ fn share(own: &Share) -> io::Result<::shares::Share> {
     })
 }
 
-fn wanted(own: &Shares) -> io::Result<Wanted> {
+fn wanted(own: &Shares, of: String) -> io::Result<Wanted> {
     let make = |(kind, overwrite): &(String, bool)| {
         let kind = Type::of(kind).ok_or_else(|| wrong(kind, "it is no file system"))?;
         Ok::<_, io::Error>(Make { kind, overwrite: *overwrite })
     };
     Ok(Wanted {
+        of,
         make: own.make.as_ref().map(make).transpose()?,
         smb: address(&own.smb)?,
         nfs: address(&own.nfs)?,
@@ -50,20 +51,20 @@ fn wanted(own: &Shares) -> io::Result<Wanted> {
     })
 }
 
-/// Has a file system on a device served as it is wanted: how it is, what is wrong, and what came of
-/// one that is served.
+/// Has a file system of a volume, on a device, served as it is wanted: how it is, what is wrong,
+/// and what came of one that is served.
 ///
 /// # Errors
 /// It can't be.
 pub fn serve(
     host: &impl Host,
-    id: &str,
+    (id, of): (&str, String),
     own: &Shares,
     device: &str,
 ) -> io::Result<(State, Option<String>, Option<Box<Files>>)> {
     let bytes = blocks::bytes(device)?;
     let place = Place::new(host.folder(), id);
-    let own = match place.serve(&wanted(own)?, (Path::new(device), bytes))? {
+    let own = match place.serve(&wanted(own, of)?, (Path::new(device), bytes))? {
         Told::Made => return Ok((State::Made, None, None)),
         Told::Holds(what) => return Ok((State::Holds, Some(what), None)),
         Told::Served(own) => own,
@@ -73,6 +74,7 @@ pub fn serve(
     let files = Files {
         kind: own.name,
         read_only: own.is_read_only,
+        note: own.note,
         size: own.size,
         used: own.used,
         users: own.users.into_iter().map(|user| (user.name, user.uid)).collect(),
@@ -81,7 +83,7 @@ pub fn serve(
     };
     let problem = problem(&files);
     let state = if problem.is_some() { State::Failed } else { State::Ok };
-    Ok((state, problem, Some(Box::new(files))))
+    Ok((state, problem.or_else(|| files.note.clone()), Some(Box::new(files))))
 }
 
 fn server(own: ServerIs) -> FileServer {
@@ -170,11 +172,11 @@ mod tests {
                 clients: vec![("10.0.0.0/8".into(), false)],
             }],
         };
-        assert_eq!(wanted(&own).expect("possible").shares[0].name.as_str(), "docs");
+        assert_eq!(wanted(&own, String::new()).expect("possible").shares[0].name.as_str(), "docs");
         let with = |change: fn(&mut Shares)| {
             let mut own = own.clone();
             change(&mut own);
-            wanted(&own).expect_err("refused").to_string()
+            wanted(&own, String::new()).expect_err("refused").to_string()
         };
         for told in [
             with(|own| own.shares[0].name = "a]\n[global".into()),

@@ -260,7 +260,8 @@ fn serve_files(
     asker: &mut Asker,
 ) -> io::Result<Outcome> {
     asker.read_a_block(Path::new(&device))?;
-    let (state, problem, files) = files::serve(host, &wanted.id, own, &device)?;
+    let of = format!("{}/{}", wanted.array, wanted.volume);
+    let (state, problem, files) = files::serve(host, (&wanted.id, of), own, &device)?;
     Ok(Outcome { problem, files, device: Some(device), ..Outcome::new(state) })
 }
 

@@ -49,7 +49,7 @@ pub mod wire;
 pub use health::now;
 pub use links::{LINKS, link};
 pub use release::{Kept, release};
-pub use run::run;
+pub use run::{end, run};
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

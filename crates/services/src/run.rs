@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// How often the daemon is asked for that is not there.
@@ -64,7 +64,12 @@ struct Inner {
     goals: BTreeMap<String, Goal>,
     /// Processes that serve targets, whose end is waited for.
     watched: BTreeSet<NonZeroI32>,
+    /// Nothing is begun any more.
+    ends: bool,
 }
+
+/// The one of this process, for [`end`].
+static OWN: OnceLock<Weak<Shared>> = OnceLock::new();
 
 struct Shared {
     /// Itself, for threads of its own.
@@ -94,6 +99,8 @@ pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, St
         runtime::say(format_args!("palisade: what served targets before: {error}"));
     }
     let shared = Arc::new_cyclic(|me| Shared { me: me.clone(), folder, inner, changed, sending });
+    // There is one.
+    let _ = OWN.set(Arc::downgrade(&shared));
     let looking = shared.clone();
     std::thread::spawn(move || looking.watch());
     let mut is_said = false;
@@ -112,6 +119,25 @@ pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, St
             Err(_) => {}
         }
         std::thread::sleep(AGAIN);
+    }
+}
+
+/// Has file systems that are shared written and unmounted before the machine stops: what they stand
+/// on stops, too. Nothing is made any more from here on.
+pub fn end() {
+    let Some(own) = OWN.get().and_then(Weak::upgrade) else { return };
+    let mut inner = own.inner();
+    inner.ends = true;
+    let due = Instant::now() + STARTS;
+    while inner.goals.values().any(|goal| goal.work.is_some()) && Instant::now() < due {
+        let guard = own.changed.wait_timeout(inner, AGAIN);
+        inner = guard.unwrap_or_else(|error| error.into_inner()).0;
+    }
+    drop(inner);
+    for id in keeper::left(&own.folder) {
+        if let Err(why) = files::rest(&own.folder, &id) {
+            runtime::say(format_args!("palisade: shares of export {id}: {why}"));
+        }
     }
 }
 
@@ -259,6 +285,8 @@ impl Shared {
     fn keep(self: Arc<Self>, id: &str) {
         let mut asker = health::Asker::default();
         while let Some((connection, wanted)) = self.next(id) {
+            // Whoever asked is answered, though its export may have gone.
+            self.change_users(id);
             let Some(mut wanted) = wanted else {
                 let is_gone = keeper::end_all(&self.folder, id);
                 self.rest(id, None);
@@ -267,7 +295,6 @@ impl Shared {
                 }
                 continue;
             };
-            self.change_users(id);
             let asked = (wanted.leaving, wanted.suspended);
             let (standing, is_done) = keeper::converge(&*self, &mut wanted, &mut asker);
             let again = asked != (wanted.leaving, wanted.suspended);
@@ -289,6 +316,8 @@ impl Shared {
         let there = inner.connection.0;
         let Some(goal) = inner.goals.get_mut(id) else { return false };
         goal.work = None;
+        // Who ends waits for that.
+        self.changed.notify_all();
         let Some((connection, done, again)) = done else { return false };
         let known = goal.wanted.as_ref().map(|own| own.revision);
         if connection == there && known.is_some_and(|known| known <= done.revision) {
@@ -312,7 +341,8 @@ impl Shared {
         let mut inner = self.inner();
         let due = Instant::now() + CHECK;
         loop {
-            let (connection, is_there) = (inner.connection.0, inner.connection.1.is_some());
+            let is_there = inner.connection.1.is_some() && !inner.ends;
+            let connection = inner.connection.0;
             let goal = inner.goals.get_mut(id)?;
             let is_suspended = goal.wanted.as_ref().is_some_and(|wanted| wanted.suspended);
             let is_due = goal.is_new || Instant::now() >= due && !is_suspended;

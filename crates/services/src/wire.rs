@@ -278,6 +278,8 @@ pub struct Files {
     pub kind: String,
     /// Nothing can be written.
     pub read_only: bool,
+    /// What is other than it is wanted.
+    pub note: Option<String>,
     /// Its bytes.
     pub size: u64,
     /// Those of them that are used.

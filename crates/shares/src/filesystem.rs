@@ -1,23 +1,32 @@
 //! The file system of a volume: what a device holds, making one, mounting it.
 
-use crate::program::{LONG, Program, SOON};
+use crate::program::{CHECKS, LONG, Program, SOON};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const BLKID: Program = Program { name: "blkid", package: "util-linux" };
 const WIPEFS: Program = Program { name: "wipefs", package: "util-linux" };
 const MKFS_XFS: Program = Program { name: "mkfs.xfs", package: "xfsprogs" };
 const XFS_GROWFS: Program = Program { name: "xfs_growfs", package: "xfsprogs" };
 const MKFS_EXT4: Program = Program { name: "mkfs.ext4", package: "e2fsprogs" };
+const E2FSCK: Program = Program { name: "e2fsck", package: "e2fsprogs" };
 const RESIZE2FS: Program = Program { name: "resize2fs", package: "e2fsprogs" };
 
 /// What `blkid` ends with if it finds nothing, and if it finds several things (blkid(8)).
 const NOTHING: i32 = 2;
 const SEVERAL: i32 = 8;
+/// What `e2fsck` ends with if it has corrected what was wrong (e2fsck(8)).
+const CORRECTED: i32 = 1 | 2;
+/// How long an ended process may take to close what it had open, and how often it is looked.
+const CLOSES: Duration = Duration::from_secs(5);
+/// See [`CLOSES`].
+const LOOK: Duration = Duration::from_millis(20);
 /// So many bytes at both ends are looked at of a device that holds nothing known.
 const ENDS: u64 = 1 << 20;
 
@@ -215,11 +224,16 @@ pub fn mounted(at: &Path) -> io::Result<Option<Mounted>> {
 }
 
 /// Mounts a device's file system at a folder: no file there is a device, or gives another user's
-/// rights.
+/// rights. One that was not unmounted well, or had errors, is checked before.
 ///
 /// # Errors
-/// What the kernel says.
+/// What the kernel says, or that the check has found what it can't correct by itself.
 pub fn mount_at(device: &Path, own: Type, at: &Path) -> io::Result<()> {
+    match own {
+        // The kernel replays its log, and no more is needed (fsck.xfs(8)).
+        Type::Xfs => {}
+        Type::Ext4 => check(device)?,
+    }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     // A copy of a volume has the UUID that this one has, and may be mounted beside it.
     let data = match own {
@@ -233,13 +247,24 @@ pub fn mount_at(device: &Path, own: Type, at: &Path) -> io::Result<()> {
     })
 }
 
-/// Unmounts what is at a folder; whether nobody uses it any more.
+/// Has an ext4 as it should be: what the kernel does by itself leaves it marked as one with errors,
+/// which does not grow.
+fn check(device: &Path) -> io::Result<()> {
+    let said = E2FSCK.run(E2FSCK.command(CHECKS).arg("-p").arg(device), &[])?;
+    if said.code & !CORRECTED == 0 { Ok(()) } else { Err(E2FSCK.failed(&said)) }
+}
+
+/// Unmounts what is at a folder. Processes that were ended may have it open for a moment longer.
 ///
 /// # Errors
 /// Somebody uses it, or what the kernel says.
 pub fn unmount_at(at: &Path) -> io::Result<()> {
+    let end = Instant::now() + CLOSES;
     while mounted(at)?.is_some() {
-        unmount(at, UnmountFlags::NOFOLLOW)?;
+        match unmount(at, UnmountFlags::NOFOLLOW) {
+            Err(Errno::BUSY) if Instant::now() < end => std::thread::sleep(LOOK),
+            other => other?,
+        }
     }
     Ok(())
 }
@@ -285,6 +310,34 @@ pub fn grow(mounted: &Mounted, at: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ext4_with_errors_is_corrected() {
+        const DEBUGFS: Program = Program { name: "debugfs", package: "e2fsprogs" };
+        let place = tempfile::tempdir().expect("a folder");
+        let device = place.path().join("device");
+        File::create(&device).and_then(|file| file.set_len(64 << 20)).expect("made");
+        make(&device, Type::Ext4).expect("made");
+        let debug = |words: &str| {
+            let mut debugfs = DEBUGFS.command(SOON);
+            DEBUGFS.done(debugfs.args(["-w", "-R", words]).arg(&device), &[]).expect("done")
+        };
+        let state = || {
+            let told = debug("show_super_stats -h");
+            let line = told.lines().find_map(|line| line.strip_prefix("Filesystem state:"));
+            line.expect("told").trim().to_owned()
+        };
+        check(&device).expect("it is well");
+        debug("set_super_value state 2");
+        assert_eq!(state(), "not clean with errors");
+        check(&device).expect("corrected");
+        assert_eq!(state(), "clean");
+        // What a person has to decide stays as it is.
+        debug("clri <2>");
+        debug("set_super_value state 2");
+        let told = check(&device).expect_err("too much is wrong").to_string();
+        assert!(told.starts_with("e2fsck: "), "{told}");
+    }
 
     #[test]
     fn what_a_device_holds_is_named() {

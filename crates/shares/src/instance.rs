@@ -5,10 +5,11 @@
 //! are its own, and begin more. All of them have the folder in their environment, or a file open
 //! there: by that they are found to be ended, also after their main process has.
 
+use crate::program::Program;
 use crate::system::{gone, holder, private, reap, replace};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -78,19 +79,43 @@ impl Instance {
     }
 
     /// Starts the server, and waits until it serves: `serves` says that, or why it does not yet.
+    /// `complaints` are what of its log tells why.
     ///
     /// # Errors
-    /// It has ended, or does not serve in time.
+    /// It has ended, or does not serve in time: in its own words, if it has some. `NotFound`: a
+    /// program is missing, or who asks.
     pub fn start(
         &self,
-        server: &mut Command,
+        (program, server): (Program, &mut Command),
+        serves: impl Fn() -> io::Result<()>,
+        complaints: impl Fn(&str) -> String,
+    ) -> io::Result<()> {
+        let from = self.begin_log()?;
+        let started = self.begin((program, server), serves);
+        started.map_err(|why| {
+            let _ = self.end();
+            if why.kind() == ErrorKind::NotFound {
+                return why;
+            }
+            let said = complaints(&self.said(from));
+            let said = if said.is_empty() { why.to_string() } else { said };
+            io::Error::other(format!("{}: {said}", program.name))
+        })
+    }
+
+    fn begin(
+        &self,
+        (program, server): (Program, &mut Command),
         serves: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
         let log = File::options().append(true).create(true).mode(0o600).open(self.log())?;
         server.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         // A signal of the terminal is not its.
         server.env(MARK, &self.folder).current_dir("/").process_group(0);
-        let mut child = server.spawn()?;
+        let is_missing = |error: &io::Error| error.kind() == ErrorKind::NotFound;
+        let spawned = server.spawn();
+        let mut child =
+            spawned.map_err(|error| if is_missing(&error) { program.missing() } else { error })?;
         let end = Instant::now() + COMES;
         loop {
             let Err(why) = serves() else {
@@ -98,7 +123,7 @@ impl Instance {
                 return Ok(());
             };
             let has_ended = child.try_wait()?.is_some();
-            if has_ended || Instant::now() > end {
+            if has_ended || is_missing(&why) || Instant::now() > end {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(why);
@@ -198,6 +223,8 @@ fn has_open(process: &Path, folder: &Path) -> bool {
 mod tests {
     use super::*;
 
+    const SH: Program = Program { name: "sh", package: "dash" };
+
     fn instance() -> (tempfile::TempDir, Instance) {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().canonicalize().expect("there").join("server");
@@ -211,10 +238,10 @@ mod tests {
         let mut sh = Command::new("sh");
         let there = || match own.file("there").exists() {
             true => Ok(()),
-            false => Err(io::ErrorKind::NotFound.into()),
+            false => Err(ErrorKind::WouldBlock.into()),
         };
-        own.start(sh.args(["-c", what, own.file("there").to_str().expect("text")]), there)
-            .expect("it serves");
+        let sh = sh.args(["-c", what, own.file("there").to_str().expect("text")]);
+        own.start((SH, sh), there, str::to_owned).expect("it serves");
     }
 
     #[test]
@@ -241,10 +268,30 @@ mod tests {
         let from = own.begin_log().expect("a log");
         let mut sh = Command::new("sh");
         let never = || Err(io::Error::other("not yet"));
-        let told = own.start(sh.args(["-c", "echo no such luck"]), never).expect_err("ended");
-        assert_eq!(told.to_string(), "not yet");
+        let told = own
+            .start((SH, sh.args(["-c", "echo no such luck"])), never, str::to_owned)
+            .expect_err("ended");
+        assert_eq!(told.to_string(), "sh: no such luck\n");
         assert_eq!(own.said(from), "no such luck\n");
         assert_eq!(own.said(own.begin_log().expect("a log")), "");
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_not_waited_for() {
+        let (_place, own) = instance();
+        let none = Program { name: "palisade-no-such", package: "other" };
+        let told = own
+            .start((none, &mut Command::new(none.name)), || Ok(()), str::to_owned)
+            .expect_err("none");
+        assert_eq!(told.to_string(), none.missing().to_string());
+        // Who asks is missing: nobody can say whether it serves.
+        let begun = Instant::now();
+        let mut sleeps = Command::new("sleep");
+        let told = own
+            .start((SH, sleeps.arg("600")), || Err(none.missing()), str::to_owned)
+            .expect_err("none");
+        assert_eq!(told.to_string(), none.missing().to_string());
+        assert!(begun.elapsed() < COMES && processes(&own.folder).is_empty());
     }
 
     #[test]

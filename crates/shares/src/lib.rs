@@ -53,7 +53,7 @@ use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use system::{gone, private};
 
@@ -62,14 +62,24 @@ pub const SMB_PORT: u16 = 445;
 /// See [`SMB_PORT`].
 pub const NFS_PORT: u16 = 2049;
 
-/// What says that a file system is being made that was allowed to be.
+/// What says that a file system is being made that was allowed to be, and that it was made: of
+/// which volume.
 const MAKING: &str = "making";
+/// See [`MAKING`].
+const MADE: &str = "made";
+/// Who may do what with the folder of a share, as it is made: its users; and besides, others may
+/// read it over NFS.
+const OF_SMB: u32 = 0o2770;
+/// See [`OF_SMB`].
+const OF_NFS: u32 = 0o2775;
 /// What says for how large a device a file system was grown.
 const GROWN: &str = "grown";
 
 /// What is to be there of a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wanted {
+    /// What the volume is called.
+    pub of: String,
     /// Its file system is to be made.
     pub make: Option<Make>,
     /// Where SMB is to be reached.
@@ -124,6 +134,8 @@ pub struct Served {
     pub name: String,
     /// Nothing can be written.
     pub is_read_only: bool,
+    /// Why it is not as large as its device.
+    pub note: Option<String>,
     /// Its bytes.
     pub size: u64,
     /// Those of them that are used.
@@ -206,23 +218,29 @@ impl<'a> Place<'a> {
     /// It can't be; a server that can't serve is told in what is served.
     pub fn serve(&self, wanted: &Wanted, device: (&Path, u64)) -> io::Result<Told> {
         private(&self.servers())?;
-        let making = self.servers().join(MAKING);
+        let [making, made] = [MAKING, MADE].map(|name| self.servers().join(name));
         if let Some(make) = wanted.make {
             if filesystem::mounted(&self.at())?.is_some() {
                 return Err(io::Error::other("its file system is in use, and not made again"));
             }
+            let is = |mark: &Path| std::fs::read(mark).is_ok_and(|of| of == wanted.of.as_bytes());
+            if is(&made) && filesystem::held(device.0)? == Held::Filesystem(make.kind) {
+                return Ok(Told::Made);
+            }
             // What is there of one that was about to be made is its.
-            if !make.overwrite && !making.exists() {
+            if !make.overwrite && !is(&making) {
                 match filesystem::held(device.0)? {
-                    Held::Nothing => std::fs::write(&making, "")?,
+                    Held::Nothing => std::fs::write(&making, &wanted.of)?,
                     held => return Ok(Told::Holds(held.words())),
                 }
             }
             filesystem::make(device.0, make.kind)?;
+            std::fs::write(&made, &wanted.of)?;
             return Ok(Told::Made);
         }
+        gone(std::fs::remove_file(&made))?;
         gone(std::fs::remove_file(&making))?;
-        let mounted = self.mount(device)?;
+        let (mounted, note) = self.mount(device)?;
         let kept = self.keep(wanted)?;
         let smb = self.serve_smb(wanted, &kept);
         let nfs = self.serve_nfs(wanted, &kept);
@@ -230,6 +248,7 @@ impl<'a> Place<'a> {
         Ok(Told::Served(Box::new(Served {
             name: mounted.name,
             is_read_only: mounted.is_read_only,
+            note,
             size,
             used,
             users: kept.users().to_vec(),
@@ -238,8 +257,8 @@ impl<'a> Place<'a> {
         })))
     }
 
-    /// Has the file system mounted, alive and as large as its device.
-    fn mount(&self, (device, bytes): (&Path, u64)) -> io::Result<Mounted> {
+    /// Has the file system mounted, alive, and as large as its device; else why it is not that.
+    fn mount(&self, (device, bytes): (&Path, u64)) -> io::Result<(Mounted, Option<String>)> {
         let at = self.at();
         let mut mounted = filesystem::mounted(&at)?;
         mounted = mounted.filter(|own| own.device == device && self.is_alive());
@@ -253,6 +272,7 @@ impl<'a> Place<'a> {
                 }
             };
             open_to_users(&self.mounts())?;
+            is_reached(&self.mounts())?;
             private(&at)?;
             filesystem::mount_at(device, kind, &at)?;
             mounted = filesystem::mounted(&at)?;
@@ -260,11 +280,15 @@ impl<'a> Place<'a> {
         let mounted = mounted.ok_or(ErrorKind::NotFound)?;
         let grown = self.servers().join(GROWN);
         let size = format!("{} {bytes}", device.display());
-        if std::fs::read_to_string(&grown).ok().as_ref() != Some(&size) {
-            filesystem::grow(&mounted, &at)?;
-            std::fs::write(&grown, size)?;
+        if std::fs::read_to_string(&grown).ok().as_ref() == Some(&size) {
+            return Ok((mounted, None));
         }
-        Ok(mounted)
+        // Clients go on with what there is.
+        let why = match filesystem::grow(&mounted, &at) {
+            Ok(()) => std::fs::write(&grown, size).map(|()| None)?,
+            Err(why) => Some(format!("it can't be made as large as its volume: {why}")),
+        };
+        Ok((mounted, why))
     }
 
     /// Whether the file system can be read that is mounted: one whose device had an error may have
@@ -291,10 +315,13 @@ impl<'a> Place<'a> {
         for share in &wanted.shares {
             let path = at.join("shares").join(share.name.as_str());
             // Clients of NFS are of other groups.
-            let mode = if share.is_nfs { 0o2775 } else { 0o2770 };
+            let mode = if share.is_nfs { OF_NFS } else { OF_SMB };
             if folder(&path, mode)? {
                 chown(&path, Some(Uid::ROOT), Some(Gid::from_raw(GROUP)))?;
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+            }
+            if share.is_nfs {
+                open_to_nfs(&path)?;
             }
             is_new |= kept.number(&share.name)?.1;
         }
@@ -400,10 +427,14 @@ impl<'a> Place<'a> {
                 set?;
             }
             (Change::Password(password), true) => {
-                self.smb(kept.users()).set_password(name, password)?;
+                let smb = self.smb(kept.users());
+                smb.set_password(name, password)?;
+                smb.close_sessions(name)?;
             }
             (Change::Delete, true) => {
-                self.smb(kept.users()).forget(name)?;
+                let smb = self.smb(kept.users());
+                smb.forget(name)?;
+                smb.close_sessions(name)?;
                 kept.remove(name);
                 kept.write(&state)?;
             }
@@ -489,6 +520,36 @@ fn open_to_users(path: &Path) -> io::Result<()> {
     private(path)?;
     chown(path, Some(Uid::ROOT), Some(Gid::from_raw(GROUP)))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o710))
+}
+
+/// Whether users of shares come to a folder through those above it: who serves them does so in
+/// their name.
+fn is_reached(path: &Path) -> io::Result<()> {
+    for above in path.ancestors().skip(1) {
+        let about = std::fs::metadata(above)?;
+        let is_open =
+            about.mode() & 0o001 != 0 || about.gid() == GROUP && about.mode() & 0o010 != 0;
+        if !is_open {
+            let (at, mode) = (above.display(), about.mode() & 0o7777);
+            let text = format!(
+                "users of shares can't come to {}: {at} is closed to them (mode {mode:04o})",
+                path.display()
+            );
+            return Err(io::Error::other(text));
+        }
+    }
+    Ok(())
+}
+
+/// Lets clients of NFS into the folder of a share that was by SMB alone, unless somebody has said
+/// otherwise since.
+fn open_to_nfs(path: &Path) -> io::Result<()> {
+    let about = std::fs::symlink_metadata(path)?;
+    let is_as_made = about.uid() == 0 && about.gid() == GROUP;
+    if is_as_made && about.mode() & 0o7777 == OF_SMB {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(OF_NFS))?;
+    }
+    Ok(())
 }
 
 /// Makes a folder of a file system; whether it was not there. What is there that is none stays.

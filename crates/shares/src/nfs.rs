@@ -156,16 +156,7 @@ impl Server {
         ganesha.arg("-F").arg("-f").arg(self.instance.file(CONFIGURATION));
         ganesha.arg("-p").arg(self.instance.file("pid")).args(["-L", "/dev/stderr"]);
         let serves = || self.ask(wanted).map(drop);
-        let started = self.instance.start(&mut ganesha, serves);
-        started.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => GANESHA.missing(),
-            _ => {
-                let said = complaints(&self.instance.said(from));
-                let said = if said.is_empty() { error.to_string() } else { said };
-                let _ = self.instance.end();
-                io::Error::other(format!("ganesha.nfsd: {said}"))
-            }
-        })?;
+        self.instance.start((GANESHA, &mut ganesha), serves, complaints)?;
         self.wait_for(wanted, from)
     }
 

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 pub const SOON: &str = "20";
 /// How long one may take that makes a file system.
 pub const LONG: &str = "600";
+/// How long one may take that reads all of a file system's structure.
+pub const CHECKS: &str = "86400";
 
 /// What coreutils' `timeout` ends with if there is no such program, or if it took too long.
 const NO_PROGRAM: i32 = 127;

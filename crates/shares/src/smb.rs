@@ -35,6 +35,7 @@ const SMBD: Program = Program { name: "smbd", package: "samba" };
 const TESTPARM: Program = Program { name: "testparm", package: "samba-common-bin" };
 const SMBPASSWD: Program = Program { name: "smbpasswd", package: "samba-common-bin" };
 const SMBCONTROL: Program = Program { name: "smbcontrol", package: "samba-common-bin" };
+const SMBSTATUS: Program = Program { name: "smbstatus", package: "samba" };
 const SMBCLIENT: Program = Program { name: "smbclient", package: "smbclient" };
 /// The library by which users are read from files.
 const WRAPPER: &str = "libnss_wrapper.so";
@@ -165,6 +166,23 @@ impl<'a> Server<'a> {
         if said.code == 0 || has_none { Ok(()) } else { Err(SMBPASSWD.failed(&said)) }
     }
 
+    /// Ends connections of a user: what was allowed when they began may be so no more.
+    ///
+    /// # Errors
+    /// It can't be told which there are.
+    pub fn close_sessions(&self, user: &UserName) -> io::Result<()> {
+        if self.process()?.is_none() {
+            return Ok(());
+        }
+        let mut status = self.tool(SMBSTATUS);
+        let told = SMBSTATUS.done(status.args(["-p", "-u", user.as_str()]), &[])?;
+        for process in sessions(&told, user.as_str()) {
+            // It may have ended.
+            let _ = kill_process(process, Signal::TERM);
+        }
+        Ok(())
+    }
+
     /// Makes what its programs need to be there.
     fn prepare(&self) -> io::Result<()> {
         for folder in ["lock", "state", "cache", "pid", "rpc"] {
@@ -229,23 +247,11 @@ impl<'a> Server<'a> {
         self.set(ASKER, &secret)?;
         let account = format!("username={ASKER}\npassword={secret}\n");
         self.instance.put(ASKER, account.as_bytes())?;
-        let from = self.instance.begin_log()?;
         let mut smbd = Command::new(SMBD.name);
         self.with_users(&mut smbd);
         smbd.args(["-F", "--no-process-group", "-s"]).arg(self.instance.file("smb.conf"));
         let serves = || self.ask(wanted).map(drop);
-        let started = self.instance.start(&mut smbd, serves);
-        started.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound if self.process().is_ok_and(|own| own.is_none()) => {
-                SMBD.missing()
-            }
-            _ => {
-                let said = complaints(&self.instance.said(from));
-                let said = if said.is_empty() { error.to_string() } else { said };
-                let _ = self.instance.end();
-                io::Error::other(format!("smbd: {said}"))
-            }
-        })
+        self.instance.start((SMBD, &mut smbd), serves, complaints)
     }
 
     fn set_global(&self, own: &mut Samba, address: Option<SocketAddr>) -> io::Result<()> {
@@ -405,6 +411,17 @@ pub fn version() -> io::Result<String> {
     Ok(said.trim().trim_start_matches("Version ").to_owned())
 }
 
+/// Processes that serve a user's connections, of what `smbstatus -p` tells: a line for each, with
+/// the process and the user first.
+fn sessions(told: &str, user: &str) -> Vec<Pid> {
+    let of = |line: &str| {
+        let mut words = line.split_whitespace();
+        let process = words.next()?.parse().ok()?;
+        if words.next() == Some(user) { Pid::from_raw(process) } else { None }
+    };
+    told.lines().filter_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,6 +436,17 @@ mod tests {
         };
         let address = "127.0.0.1:4450".parse().expect("an address");
         Smb { address, shares: names.iter().map(share).collect() }
+    }
+
+    #[test]
+    fn the_connections_of_a_user_are_told() {
+        let told = "\nSamba version 4.17.12-Debian\nPID     Username     Group        Machine\n\
+            ----------------\n\
+            23886   alice        palisade-shares 127.0.0.1 (ipv4:127.0.0.1:41092)  SMB3_11 -\n\
+            23890   alicea       palisade-shares 127.0.0.1 (ipv4:127.0.0.1:41096)  SMB3_11 -\n";
+        let own = sessions(told, "alice");
+        assert_eq!(own, Vec::from_iter(Pid::from_raw(23886)));
+        assert!(sessions(told, "bob").is_empty());
     }
 
     #[test]

@@ -186,7 +186,10 @@ pub fn guest(words: &[&str], mut line_came: impl FnMut(&str, &mut ChildStdin)) -
         return None;
     }
     println!("{said}{}", text(&ended));
-    assert!(ended.status.success(), "{}: {said}{}", ended.status, text(&ended));
+    // What failed comes first: who prints a failure may print the begin of it.
+    let wrong = said.lines().filter(|line| line.starts_with("FAILED"));
+    let wrong: Vec<&str> = wrong.collect();
+    assert!(ended.status.success(), "{}: {wrong:?}", ended.status);
     Some(said)
 }
 

@@ -2,13 +2,16 @@
 //! them.
 
 use crate::common::loops::{self, Loop};
+use crate::common::services::share_servers as processes;
 use crate::common::{Rng, output, program, run, text, tools_are_there, until};
 use ::shares::{Change, Make, Place, Served, Share, ShareName, Told, Type, UserName, Wanted};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 pub const TOOLS: &[&str] = &[
@@ -22,6 +25,7 @@ pub const TOOLS: &[&str] = &[
     "smbpasswd",
     "testparm",
     "smbcontrol",
+    "smbstatus",
     "ganesha.nfsd",
     "nfs-ls",
     "nfs-cat",
@@ -71,11 +75,13 @@ impl Own {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().canonicalize().expect("there").join("services");
         std::fs::create_dir(&folder).expect("made");
+        std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).expect("open");
         let file = place.path().join("device");
         File::create(&file).and_then(|file| file.set_len(BYTES)).expect("made");
         let device = Some(Loop::new(&file, "512"));
         let [smb, nfs] = free_ports();
-        let wanted = Wanted { make: None, smb, nfs, shares: vec![share("docs")] };
+        let of = "t/v".to_owned();
+        let wanted = Wanted { of, make: None, smb, nfs, shares: vec![share("docs")] };
         Some(Self { folder, device, wanted, place })
     }
 
@@ -155,24 +161,6 @@ impl Drop for Own {
     }
 }
 
-/// Processes of servers that have their files below a folder.
-pub fn processes(folder: &Path) -> Vec<i32> {
-    let own = folder.to_str().expect("text").to_owned();
-    let mut all = Vec::new();
-    for process in std::fs::read_dir("/proc").expect("read").flatten() {
-        let Some(id) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-        let is_server = ["smbd", "samba", "rpcd", "ganesha"].iter().any(|own| name.contains(own));
-        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-        if is_server && String::from_utf8_lossy(&environment).contains(&own) {
-            all.push(id);
-        }
-    }
-    all
-}
-
 fn kill(process: Option<Pid>) {
     kill_process(process.expect("it runs"), Signal::KILL).expect("killed");
 }
@@ -181,8 +169,11 @@ fn kill(process: Option<Pid>) {
 fn a_file_system_is_made_and_shared() {
     let Some(mut own) = Own::new() else { return };
     assert!(matches!(own.make(Type::Xfs, false), Told::Made));
-    // Nobody knew it yet: it is made once more.
-    assert!(matches!(own.make(Type::Xfs, false), Told::Made));
+    // Nobody knew it yet: it is told once more, and not made again.
+    let label = |own: &Own| run(program("blkid").args(["-p", "-s", "UUID"]).arg(own.device().0));
+    let first = label(&own);
+    assert!(matches!(own.make(Type::Xfs, true), Told::Made));
+    assert_eq!(label(&own), first);
     let served = own.serve_well();
     assert_eq!((&*served.name, served.is_read_only), ("xfs", false));
     assert!(served.size > BYTES / 2 && served.used < served.size, "{served:?}");
@@ -229,6 +220,26 @@ fn a_file_system_is_made_and_shared() {
     let served = own.serve_well();
     assert_eq!(served.users.iter().map(|own| &*own.name).collect::<Vec<_>>(), ["alice"]);
     own.end();
+}
+
+/// Who is there with another password than is right from then on is there no more.
+fn assert_cut_off(own: &Own, bob: &UserName) {
+    let mut there = program("smbclient");
+    let port = own.wanted.smb.port().to_string();
+    there.args(["//127.0.0.1/Größe 1", "-p", &port, "-s", "/dev/null", "-U", "bob%two"]);
+    there.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut there = there.spawn().expect("started");
+    until("bob is there", SOON, || {
+        own.serve().smb.is_some_and(|smb| !smb.clients.is_empty()).then_some(())
+    });
+    own.at().change(bob, Change::Password("three")).expect("changed");
+    until("bob is gone", SOON, || {
+        own.serve().smb.is_some_and(|smb| smb.clients.is_empty()).then_some(())
+    });
+    // It asks, and hears nothing.
+    let _ = writeln!(there.stdin.take().expect("piped"), "ls");
+    let said = text(&there.wait_with_output().expect("waited for"));
+    assert!(said.contains("NT_STATUS_CONNECTION"), "{said}");
 }
 
 #[test]
@@ -293,10 +304,63 @@ fn who_may_have_a_share_changes_while_it_is_served() {
     own.wanted.shares[0].is_smb = true;
     own.serve_well();
     assert!(writes(&own, "Größe 1", "bob%two"), "the server is another, bob the same");
-    own.at().change(&user("bob"), Change::Password("three")).expect("changed");
+    assert_cut_off(&own, &user("bob"));
     assert!(!touch(&own, "Größe 1", "bob%two") && writes(&own, "Größe 1", "bob%three"));
     own.at().change(&user("bob"), Change::Delete).expect("gone");
     assert!(!touch(&own, "Größe 1", "bob%three"));
+    own.end();
+}
+
+/// A text that may be the name of a share: of what servers, clients and people may misread.
+fn any_name(rng: &mut Rng) -> String {
+    const PARTS: &[&str] = &[
+        "a", "B", "7", "docs", "ß", "ö", "文", "ﬁ", "é", "e\u{301}", "\u{200b}", "𝒜", "%U", "%",
+        ";", "#", "\"", "'", "\\", "/", "\n", "\t", "]", "[", "$", "..", ".", "-", "_", " ", "  ",
+        "=", ",", "*", "global", "IPC$", "{", "}", "\u{202e}", "\0",
+    ];
+    let count = 1 + rng.below(5);
+    (0..count).map(|_| PARTS[rng.below(PARTS.len() as u64) as usize]).collect()
+}
+
+#[test]
+fn a_name_is_refused_or_means_that_share() {
+    let Some(mut own) = Own::new() else { return };
+    let mut rng = Rng::of_this_run("names of shares");
+    let mut names = vec!["Team 1".to_owned(), "a.b-c_d".to_owned(), "größe".to_owned()];
+    while names.len() < 24 {
+        let text = any_name(&mut rng);
+        let is_new = |name: &ShareName| {
+            names.iter().all(|known| !name.is_same(&ShareName::new(known).expect("a name")))
+        };
+        if ShareName::new(&text).is_ok_and(|name| is_new(&name)) {
+            names.push(text);
+        }
+    }
+    names.sort();
+    own.wanted.shares = names.iter().map(|name| share(name)).collect();
+    own.make(Type::Ext4, false);
+    own.serve_well();
+    own.at().change(&user("alice"), Change::Add("one")).expect("added");
+    let port = own.wanted.smb.port().to_string();
+    let words = ["-g", "-s", "/dev/null", "-U", "alice%one", "-L", "//127.0.0.1", "-p", &port];
+    let listed = run(program("smbclient").args(words));
+    let by_smb = listed.lines().filter_map(|line| line.strip_prefix("Disk|")?.split('|').next());
+    let mut by_smb: Vec<_> = by_smb.collect();
+    by_smb.sort_unstable();
+    assert_eq!(by_smb, names);
+    // What stands below the root of NFS: `MODE LINKS USER GROUP SIZE NAME`.
+    let listed = own.nfs("nfs-ls", "/").1;
+    let name = |line: &str| {
+        let mut rest = line;
+        for _ in 0..5 {
+            rest = rest.trim_start().split_once(' ')?.1;
+        }
+        Some(rest.trim_start().to_owned())
+    };
+    let by_nfs = listed.lines().filter(|line| line.starts_with('d')).filter_map(name);
+    let mut by_nfs: Vec<_> = by_nfs.filter(|name| name != "." && name != "..").collect();
+    by_nfs.sort_unstable();
+    assert_eq!(by_nfs, names, "{listed}");
     own.end();
 }
 
@@ -376,6 +440,14 @@ fn a_server_that_can_not_serve_is_told_in_its_words() {
     assert!(why.starts_with("ganesha.nfsd: "), "{why}");
     assert!(served.smb.is_some_and(|own| own.problem.is_none()), "the other serves");
     drop(taken);
+    own.serve_well();
+    // Users can't come there.
+    own.at().leave().expect("ended");
+    let closed = |mode| std::fs::set_permissions(own.place.path(), PermissionsExt::from_mode(mode));
+    closed(0o700).expect("closed");
+    let told = own.at().serve(&own.wanted, own.device()).expect_err("closed").to_string();
+    assert!(told.contains("is closed to them (mode 0700)"), "{told}");
+    closed(0o755).expect("open");
     own.serve_well();
     // Clients' files of a share are gone: health tells it.
     let at = own.at().at().join("shares/docs");
