@@ -25,7 +25,7 @@ use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use redfish::change::{
     self, AccessChange, AlertsChange, CertificateChange, Change, EventsChange, FabricChange,
-    JobAction,
+    JobAction, ShareChange,
 };
 use redfish::error::{Base, Refusal, Unconfirmed};
 use redfish::etag::{self, Conditions};
@@ -323,6 +323,9 @@ async fn confirm_and_act(
         let open = manager.audit().begin(note.caller, note.request, note.what).await;
         note.open = Some(open);
     }
+    // They have locks of their own, and wait for servers: whoever has drives come back, or stops
+    // the array, does not wait for those.
+    let _array = array.filter(|_| !matches!(change, Change::Share(_)));
     let change = match beside(manager, note, change).await {
         Ok(done) => return done,
         Err(change) => change,
@@ -449,6 +452,7 @@ async fn act(
             Ok(Done::Quietly)
         }
         Change::Fabric(change) => fabric(manager, change).await,
+        Change::Share(change) => share(manager, &change).await,
         Change::FindDrives { paths } => find_drives(manager, &paths).await,
     }
 }
@@ -476,6 +480,16 @@ async fn find_drives(manager: &Manager, paths: &[String]) -> Result<Done, Error>
     let ids = manager.find_drives(paths).await?;
     let link = |id: &String| told::Link { uri: uri::drive(id) };
     Ok(Done::says(&told::Found { drives: ids.iter().map(link).collect() }))
+}
+
+/// Makes, changes or ends a share, or changes a user of shares.
+async fn share(manager: &Manager, change: &ShareChange) -> Result<Done, Error> {
+    manager.change_share(change).await?;
+    Ok(match change {
+        ShareChange::Create(own) => Done::Made(uri::file_share(&own.volume, &own.name)),
+        ShareChange::Set(own) => Done::Changed(uri::file_share(&own.volume, &own.name)),
+        ShareChange::Delete { .. } | ShareChange::User(_) => Done::Quietly,
+    })
 }
 
 /// Finds, connects or disconnects subsystems.

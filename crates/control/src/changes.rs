@@ -7,6 +7,7 @@ use crate::manager::Manager;
 use crate::plan::Planned;
 use core::future::Future;
 use engine::manage::command::TaskAction;
+use redfish::change::ShareChange;
 use redfish::messages as say;
 use redfish::view::{self, Error};
 
@@ -115,6 +116,11 @@ impl Manager {
     /// Forgets an export: `ARRAY-UUID:NUMBER`.
     pub async fn delete_export(&self, id: &str) -> Result<(), Error> {
         self.change(self.remove_export(id)).await
+    }
+
+    /// Makes, changes or ends a share, or changes a user of shares.
+    pub async fn change_share(&self, change: &ShareChange) -> Result<(), Error> {
+        self.change(self.make_share_change(change)).await
     }
 
     /// Erases the records of a drive that no running array counts on.

@@ -9,6 +9,7 @@ use crate::iscsi;
 use crate::ownership;
 use crate::plugs::{PULLED, counts, is_used};
 use crate::probe;
+use crate::shares;
 use drives::SharedDrive;
 use engine::lost::Lost;
 use engine::manage::command::{
@@ -67,7 +68,24 @@ pub fn array(
             .filter(|own| !matches!(own.address, ExportAddress::Shares(_)))
             .map(|own| export(&status.name, own, standing))
             .collect(),
+        filesystems: status
+            .exports
+            .iter()
+            .filter_map(|own| shared(status, own, standing.0))
+            .collect(),
     }
+}
+
+/// A file system that is shared, if an export is one.
+fn shared(
+    array: &ArrayStatus,
+    export: &ExportStatus,
+    standing: &Standing,
+) -> Option<view::FileSystem> {
+    let ExportAddress::Shares(own) = &export.address else { return None };
+    let told = standing.services().shown(&export_id(&array.name, export.id)).unwrap_or_default();
+    let of = (&*array.name, &*export.volume_name, export.volume.to_string());
+    Some(shares::shown(own, of, (told.files.as_deref(), told.health)))
 }
 
 fn region_map(map: &RegionMapStatus) -> view::RegionMap {
@@ -389,6 +407,7 @@ pub fn found(record: &ArrayRecord, inventory: &Inventory, problem: Option<String
         drive_io: Vec::new(),
         volumes: probe::recorded_volumes(record),
         exports: Vec::new(),
+        filesystems: Vec::new(),
     }
 }
 

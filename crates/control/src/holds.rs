@@ -54,6 +54,11 @@ impl Holds {
         }
     }
 
+    /// Whether somebody has it.
+    pub fn is_held(&self, array: &str) -> bool {
+        self.held().contains_key(array)
+    }
+
     fn take_now(&self, array: &str, alone: bool) -> bool {
         let mut held = self.held();
         let next = match (held.get(array), alone) {

@@ -131,6 +131,7 @@ mod served;
 pub mod server;
 mod services;
 mod shares;
+mod sharing;
 mod shelves;
 mod slow;
 mod snapshot;
@@ -148,6 +149,7 @@ mod wellness;
 pub use files::Kernel;
 pub use https::certificate_in;
 pub use served::check_export;
+pub use shares::check_create as check_share;
 
 #[cfg(test)]
 mod blocked_tests;

@@ -637,6 +637,7 @@ impl Manager {
             return Ok(());
         }
         let status = self.running_array(uuid).await?;
+        let _stops = self.is_to_stop(&status).await?;
         self.leave_exports(&status).await?;
         self.stop_running(&status).await?;
         self.take_in_hand(status.uuid);
@@ -679,6 +680,7 @@ impl Manager {
         let mut erased = Vec::new();
         if array.state != view::ArrayState::Stopped {
             let status = self.running_array(&array.uuid).await?;
+            let _stops = self.is_to_stop(&status).await?;
             self.leave_exports(&status).await?;
             let _leaving = self.events.leaving(&array.uuid);
             // They are erased after the array is gone: nobody may take them meanwhile.

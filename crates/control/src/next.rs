@@ -173,7 +173,25 @@ fn array(array: &Array, name: &str, status: &view::Status, idle: &Idle) -> Vec<N
         };
         Some(line(what, action))
     }));
+    all.extend(array.filesystems.iter().filter(|_| !waits).flat_map(shares));
     all
+}
+
+/// What is wrong with a file system that is shared, and with its shares: what all of them have for
+/// the same reason is told once.
+fn shares(own: &view::FileSystem) -> Vec<Next> {
+    let failed = |health: &view::ExportHealth| {
+        let is_failed = health.state == view::ServiceState::Failed;
+        health.problem.clone().filter(|_| is_failed)
+    };
+    let all = failed(&own.health);
+    let of_all = all.iter().map(|why| format!("shares of {}/{}: {why}", own.array, own.volume));
+    let of_one = own.shares.iter().flat_map(|share| {
+        let by = share.protocols.iter().filter_map(|by| Some((by, failed(&by.health)?)));
+        let of_this = by.filter(|(_, why)| all.as_ref() != Some(why));
+        of_this.map(|(by, why)| format!("share {} by {}: {why}", share.name, by.protocol.word()))
+    });
+    of_all.chain(of_one).map(|what| line(what, view::ExportHealth::ACTION.to_owned())).collect()
 }
 
 /// A shared array that this server may not change at this time.
@@ -385,7 +403,7 @@ mod tests {
             "name": "data", "uuid": "u", "level": "5", "state": "optimal", "strip_bytes": 65536,
             "block_bytes": 512, "size_bytes": 0, "free_bytes": 0, "epoch": 1, "unclean": false,
             "slots": [slot(0), slot(1), slot(2)], "tasks": [], "last_scrub": null, "drive_io": [],
-            "volumes": [], "exports": [],
+            "volumes": [], "exports": [], "filesystems": [],
         }))
         .expect("an array");
         change(&mut array);
@@ -680,6 +698,33 @@ mod tests {
         });
         assert!(what.contains("1 KiB in 2 ranges"), "{what}");
         assert!(action.ends_with("palisade array show data"), "{action}");
+    }
+
+    #[test]
+    fn shares_that_can_not_be_had_are_told() {
+        let bad = |why: &str| view::ExportHealth {
+            state: view::ServiceState::Failed,
+            checked: None,
+            problem: Some(why.to_owned()),
+        };
+        let of = |own: &str, smb: &str| {
+            serde_json::from_value::<view::FileSystem>(serde_json::json!({
+                "array": "data", "volume": "v", "volume_uuid": "u", "kind": null,
+                "mounted": false, "read_only": false, "size_bytes": null, "used_bytes": null,
+                "smb_listen": "", "nfs_listen": "", "users": [], "health": bad(own),
+                "shares": [{"name": "docs", "read_only": false, "smb_users": [],
+                    "nfs_clients": [], "protocols": [{"protocol": "smb", "server": "Samba",
+                    "version": null, "url": "", "clients": [], "health": bad(smb)}]}],
+            }))
+            .expect("a file system")
+        };
+        let (what, action) = only(|array| array.filesystems = vec![of("no answer", "no answer")]);
+        assert_eq!(what, "shares of data/v: no answer");
+        assert!(action.ends_with("palisade-services"), "{action}");
+        let several = status(|array| array.filesystems = vec![of("no answer", "refused")]);
+        let told: Vec<String> =
+            next(&several, &Idle::default()).into_iter().map(|next| next.what).collect();
+        assert_eq!(told, ["shares of data/v: no answer", "share docs by smb: refused"]);
     }
 
     #[test]

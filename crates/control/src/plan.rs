@@ -14,11 +14,12 @@
 
 use crate::digest::{Sum, sum};
 use crate::paths::check_groups;
+use crate::shares::{self, Shared};
 use crate::{check_export, convert, failure, names};
 use engine::manage::command::{ManageError, NewArray};
 use engine::manage::plan::{self as engine_plan, Offered, check_name};
 use layout::Level;
-use redfish::change::{Change, JobAction};
+use redfish::change::{Change, JobAction, ShareChange};
 use redfish::messages as say;
 use redfish::view;
 use redfish::view::{
@@ -281,13 +282,17 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
     let array = view.array(uuid).ok_or_else(|| names::unknown_array(uuid))?;
     let (name, runs) = (array.name.as_str(), array.state != ArrayState::Stopped);
     match change {
-        Change::DeleteArray { .. } => return Ok(deleted(view, array, looked)),
+        Change::DeleteArray { .. } => {
+            has_no_shares(array)?;
+            return Ok(deleted(view, array, looked));
+        }
         Change::Assemble { request, .. } => return assembled(view, array, *request),
         _ if !runs => return Err(names::not_running(name)),
         _ => {}
     }
     let mut plan = match change {
         Change::Stop { .. } => {
+            has_no_shares(array)?;
             let mut all: Vec<String> = ended_exports(array).collect();
             all.push(format!("stop array {name}"));
             steps(all)
@@ -309,27 +314,8 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
             resized(array, volume_of(array, volume)?, request.size_bytes)?
         }
         Change::DeleteVolume { volume, .. } => deleted_volume(array, volume_of(array, volume)?)?,
-        Change::CreateExport(request) => {
-            check_export(request)?;
-            let portals = request.iscsi.iter().flat_map(|iscsi| &iscsi.portals);
-            let at = request.nbd.iter().chain(&request.nvme_tcp).chain(portals);
-            let at: Vec<&str> = at.map(String::as_str).collect();
-            let volume = &volume_of(array, &request.volume)?.name;
-            steps([match &request.local {
-                None => format!("serve volume {name}/{volume} at {}", at.join(", ")),
-                // Refused above.
-                Some(LocalExport::Several) => String::new(),
-                Some(LocalExport::Device | LocalExport::Ublk) => {
-                    format!("make a block device of this machine of volume {name}/{volume}")
-                }
-                Some(LocalExport::VhostUser(path)) => {
-                    format!("serve volume {name}/{volume} to a virtual machine at socket {path}")
-                }
-                Some(LocalExport::File(path)) => {
-                    format!("mount volume {name}/{volume} as file {path}")
-                }
-            }])
-        }
+        Change::CreateExport(request) => exported(array, request)?,
+        Change::Share(change) => of_share(view, array, change)?,
         Change::DeleteExport { id } => {
             let number = id.rsplit_once(':').map(|(_, number)| number).unwrap_or_default();
             steps([format!("disconnect the hosts of export {name}:{number}, and forget it")])
@@ -340,6 +326,97 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
         plan.drives = drives_of(view, array);
     }
     Ok(plan)
+}
+
+/// The plan of an export.
+fn exported(array: &Array, request: &view::CreateExport) -> Result<Plan, Error> {
+    let name = &array.name;
+    check_export(request)?;
+    let portals = request.iscsi.iter().flat_map(|iscsi| &iscsi.portals);
+    let at = request.nbd.iter().chain(&request.nvme_tcp).chain(portals);
+    let at: Vec<&str> = at.map(String::as_str).collect();
+    let volume = &volume_of(array, &request.volume)?.name;
+    if let Some(own) = shared_of(array, volume) {
+        return Err(Error::new(&say::EXPORT_OF_SHARED, &[&own.volume, &own.names()]));
+    }
+    Ok(steps([match &request.local {
+        None => format!("serve volume {name}/{volume} at {}", at.join(", ")),
+        // Refused above.
+        Some(LocalExport::Several) => String::new(),
+        Some(LocalExport::Device | LocalExport::Ublk) => {
+            format!("make a block device of this machine of volume {name}/{volume}")
+        }
+        Some(LocalExport::VhostUser(path)) => {
+            format!("serve volume {name}/{volume} to a virtual machine at socket {path}")
+        }
+        Some(LocalExport::File(path)) => {
+            format!("mount volume {name}/{volume} as file {path}")
+        }
+    }]))
+}
+
+/// What is shared of a volume of this name.
+fn shared_of(array: &Array, volume: &str) -> Option<Shared> {
+    let name = format!("{}/{volume}", array.name);
+    shares::seen(array).into_iter().find(|own| own.volume == name)
+}
+
+fn has_no_shares(array: &Array) -> Result<(), Error> {
+    let own: Vec<String> = shares::seen(array).iter().map(Shared::names).collect();
+    match own.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(&say::ARRAY_SHARED, &[&array.name, &own.join(", ")])),
+    }
+}
+
+/// The plan of a change of shares. What a volume holds nobody knows here: the daemon does not look
+/// at its own volumes.
+fn of_share(view: &View, array: &Array, change: &ShareChange) -> Result<Plan, Error> {
+    let others = |name: &str| {
+        let all = view.status.arrays.iter().flat_map(shares::seen);
+        all.filter(|own| own.volume != name).collect::<Vec<Shared>>()
+    };
+    let lost = match change {
+        ShareChange::Create(request) => {
+            let volume = volume_of(array, &request.volume)?;
+            let name = format!("{}/{}", array.name, volume.name);
+            if let Some(other) = array.exports.iter().find(|own| own.volume == volume.name) {
+                return Err(Error::new(&say::SHARE_ON_EXPORTED, &[&name, &other.id]));
+            }
+            let own = shared_of(array, &volume.name);
+            let own = own.as_ref().map(|own| &own.own);
+            shares::created(request, (&name, own), &others(&name))?;
+            let size = format_size(volume.size_bytes);
+            request.overwrite.then(|| format!("whatever volume {name}, {size}, holds"))
+        }
+        ShareChange::Set(request) => {
+            let volume = volume_of(array, &request.volume)?;
+            let missing = || Error::new(&say::NO_SHARE, &[&request.name]);
+            let Shared { volume, own } = shared_of(array, &volume.name).ok_or_else(missing)?;
+            shares::changed(request, (&volume, &own), &others(&volume))?;
+            None
+        }
+        ShareChange::Delete { volume, name, .. } => {
+            let missing = || Error::new(&say::NO_SHARE, &[name]);
+            let volume = volume_of(array, volume)?;
+            let own = shared_of(array, &volume.name).ok_or_else(missing)?;
+            shares::without(&own.own, name)?;
+            None
+        }
+        ShareChange::User(request) => {
+            let volume = volume_of(array, &request.volume)?;
+            let name = format!("{}/{}", array.name, volume.name);
+            let own = shared_of(array, &volume.name);
+            let own = own.ok_or_else(|| Error::new(&say::NO_SHARE, &[&name]))?;
+            shares::check_user_change(request, (&name, &own.own))?;
+            let users = array.filesystems.iter().find(|own| own.volume == volume.name);
+            let is_there = |own: &view::ShareUser| own.name == request.name;
+            let is_there = users.is_some_and(|own| own.users.iter().any(is_there));
+            shares::check_user_is(request, &name, is_there)?;
+            None
+        }
+    };
+    Ok(Plan { lost: lost.into_iter().collect(), ..steps([change.words(view)]) })
 }
 
 fn ended_exports(array: &Array) -> impl Iterator<Item = String> {
@@ -474,6 +551,9 @@ fn resized(array: &Array, volume: &Volume, bytes: u64) -> Result<Plan, Error> {
     check_size(bytes, array.block_bytes, array.size_bytes)
         .map_err(|error| error.about(&array.name))?;
     let name = format!("{}/{}", array.name, volume.name);
+    if bytes < volume.size_bytes && shared_of(array, &volume.name).is_some() {
+        return Err(Error::new(&say::SHARED_SHRINK, &[&name]));
+    }
     let (now, then) = (format_size(volume.size_bytes), format_size(bytes));
     if bytes >= volume.size_bytes {
         return Ok(steps([format!("grow volume {name} from {now} to {then}")]));
@@ -486,6 +566,9 @@ fn resized(array: &Array, volume: &Volume, bytes: u64) -> Result<Plan, Error> {
 }
 
 fn deleted_volume(array: &Array, volume: &Volume) -> Result<Plan, Error> {
+    if let Some(own) = shared_of(array, &volume.name) {
+        return Err(Error::new(&say::VOLUME_SHARED, &[&own.volume, &own.names()]));
+    }
     if let Some(export) = array.exports.iter().find(|export| export.volume == volume.name) {
         let error = failure::told(&ManageError::Exported(volume.name.clone()));
         let hint = error.hint.replace("delete ID", &format!("delete {}", export.id));

@@ -7,7 +7,7 @@ use crate::inventory::Known;
 use crate::manager::Manager;
 use crate::plan::{Looked, Planned, Seen, plan};
 use crate::probe;
-use redfish::change::Change;
+use redfish::change::{Change, ShareChange};
 use redfish::view::{self, Error};
 use units::Uuid;
 
@@ -31,6 +31,9 @@ impl Manager {
                 more.map(|more| Looked { more, ..Looked::default() })
             }
             Change::CreateExport(request) if request.local.is_some() || request.iscsi.is_some() => {
+                self.standing.services().check().await.map(|()| Looked::default())
+            }
+            Change::Share(change) if !matches!(change, ShareChange::Delete { .. }) => {
                 self.standing.services().check().await.map(|()| Looked::default())
             }
             _ => Ok(Looked::default()),

@@ -5,12 +5,14 @@ use crate::connection::Target;
 use crate::convert;
 use crate::exports::{self, Exports};
 use crate::failure;
+use crate::holds::Held;
 use crate::iscsi;
 use crate::machines::device;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
 use crate::services::Left;
+use crate::shares::{has_none, shared_of};
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, IscsiExport, Listener, NvmeExport};
@@ -20,13 +22,60 @@ use redfish::view::{self, Error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::MutexGuard;
 use units::Uuid;
 
 /// How long a start waits for the lookup of names, all of them together, before it is over. What
 /// needs no lookup is served meanwhile.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
+/// What is recorded, while nobody changes exports.
+pub(crate) struct Recorded<'a> {
+    /// Held meanwhile.
+    pub exports: MutexGuard<'a, Exports>,
+    /// The array that is asked for. It runs.
+    pub array: ArrayStatus,
+    /// All arrays that run.
+    pub running: Vec<ArrayStatus>,
+    /// Those that were found, and don't.
+    pub found: BTreeMap<Uuid, ArrayRecord>,
+}
+
 impl Manager {
+    /// What is recorded around an array that runs; nobody changes exports until that is dropped.
+    pub(crate) async fn recorded(&self, array: &str) -> Result<Recorded<'_>, Error> {
+        let named = self.running_array(array).await?;
+        if self.returns.is_waiting(named.uuid) {
+            return Err(failure::told(&ManageError::State(named.state)));
+        }
+        let exports = self.exports.lock().await;
+        let running = self.running().await?;
+        let Some(array) = running.iter().find(|array| array.id == named.id).cloned() else {
+            return Err(Error::new(&say::ARRAY_STOPPED_MEANWHILE, &[&named.name]));
+        };
+        if self.holds.is_held(&stops(&array)) {
+            return Err(Error::new(&say::ARRAY_STOPPED_MEANWHILE, &[&named.name]));
+        }
+        let found = self.not_running(&running);
+        Ok(Recorded { exports, array, running, found })
+    }
+
+    /// An array is about to stop: from here on it gets no exports, until what is returned is
+    /// dropped.
+    ///
+    /// # Errors
+    /// It has shares.
+    pub(crate) async fn is_to_stop(&self, array: &ArrayStatus) -> Result<Held<'_>, Error> {
+        let held = self.holds.take(&stops(array), false).await;
+        // Whoever was making one has recorded it when the lock is free.
+        let exports = self.exports.lock().await;
+        let running = self.running().await?;
+        drop(exports);
+        let now = running.iter().find(|own| own.uuid == array.uuid);
+        now.map_or(Ok(()), has_none)?;
+        Ok(held)
+    }
+
     /// Makes a volume.
     pub(crate) async fn make_volume(
         &self,
@@ -50,6 +99,11 @@ impl Manager {
         let uuid = volume_uuid(&array, volume)?;
         let known = array.volumes.iter().find(|known| known.uuid == uuid);
         // Whatever is asked of the engine between this and the request.
+        if let (Some(shared), Some(known)) = (shared_of(&array, uuid), known)
+            && bytes < known.bytes
+        {
+            return Err(Error::new(&say::SHARED_SHRINK, &[&shared.volume]));
+        }
         let shrink = match (shrink, known) {
             (true, Some(known)) => Shrink::From(known.bytes),
             _ => Shrink::Never,
@@ -67,6 +121,10 @@ impl Manager {
     pub(crate) async fn remove_volume(&self, array: &str, volume: &str) -> Result<(), Error> {
         let array = self.running_array(array).await?;
         let uuid = volume_uuid(&array, volume)?;
+        if let Some(shared) = shared_of(&array, uuid) {
+            let args: [&dyn Display; 2] = [&shared.volume, &shared.names()];
+            return Err(Error::new(&say::VOLUME_SHARED, &args));
+        }
         let ask = |array, reply| Request::VolumeDelete(array, uuid.into(), reply);
         let export = array.exports.iter().find(|export| export.volume == uuid);
         let outcome = self.ask_of(&array, ask).await;
@@ -89,19 +147,16 @@ impl Manager {
         request: &view::CreateExport,
     ) -> Result<view::Export, Error> {
         check_export(request)?;
-        let named = self.running_array(&request.array).await?;
-        if self.returns.is_waiting(named.uuid) {
-            return Err(failure::told(&ManageError::State(named.state)));
-        }
         // From here to the record nobody else makes an export.
-        let mut exports = self.exports.lock().await;
-        let running = self.running().await?;
-        let Some(array) = running.iter().find(|array| array.id == named.id) else {
-            return Err(Error::new(&say::ARRAY_STOPPED_MEANWHILE, &[&named.name]));
-        };
-        let recorded = recorded(&running, &self.not_running(&running));
+        let Recorded { mut exports, array, running, found } = self.recorded(&request.array).await?;
+        let array = &array;
+        let recorded = recorded(&running, &found);
         let address = wanted(request, array, &recorded, &exports)?;
         let volume = volume_uuid(array, &request.volume)?;
+        if let Some(shared) = shared_of(array, volume) {
+            let args: [&dyn Display; 2] = [&shared.volume, &shared.names()];
+            return Err(Error::new(&say::EXPORT_OF_SHARED, &args));
+        }
         if address.is_others() {
             self.standing.services().check().await?;
         }
@@ -228,6 +283,21 @@ impl Manager {
         Ok(())
     }
 
+    /// The daemon ends. File systems that are shared rest before, where they stand on what ends
+    /// with it: what was written to them is on the drives then.
+    pub(crate) async fn end_services(&self) {
+        let services = self.standing.services();
+        let running = self.running().await.unwrap_or_default();
+        let all = running.iter().flat_map(|array| {
+            let own =
+                array.exports.iter().filter(|own| matches!(own.address, ExportAddress::Shares(_)));
+            own.map(|own| convert::export_id(&array.name, own.id))
+        });
+        let all: Vec<String> = all.filter(|id| !services.is_ublk(id)).collect();
+        services.rest(&all).await;
+        services.end();
+    }
+
     fn described(&self, array: &ArrayStatus, export: &ExportStatus) -> view::Export {
         let standing = (&self.standing, &self.standing.connections());
         convert::export(&array.name, export, standing)
@@ -274,6 +344,9 @@ impl Manager {
             return;
         }
         let mut exports = self.exports.lock().await;
+        // What is shared may be another since.
+        let running = self.running().await.unwrap_or_default();
+        let array = running.iter().find(|own| own.id == array.id).unwrap_or(array);
         for status in &array.exports {
             // What can't be served is tried again, and then told.
             let _ = self.serve(&mut exports, array, status).await;
@@ -318,11 +391,18 @@ impl Manager {
     /// now can.
     pub(crate) async fn retry_exports(&self) {
         let mut exports = self.exports.lock().await;
-        if !exports.has_problems() {
+        let all_are_served = !exports.has_problems();
+        if all_are_served {
             exports.forget_lookups();
-            return;
         }
         drop(exports);
+        if self.standing.services().are_made() {
+            // The next turn is soon.
+            let _ = self.settle_shares().await;
+        }
+        if all_are_served {
+            return;
+        }
         // The next turn is soon.
         let Ok(running) = self.running().await else { return };
         for array in &running {
@@ -594,6 +674,11 @@ fn nvme_wanted(
     Ok(export)
 }
 
+/// What is held of an array that is about to stop.
+fn stops(array: &ArrayStatus) -> String {
+    format!("{} stops", array.uuid)
+}
+
 /// What an export's secret is kept under.
 fn key(array: &ArrayStatus, status: &ExportStatus) -> String {
     let number = match &status.address {
@@ -608,7 +693,7 @@ fn name(array: &ArrayStatus, export: &ExportStatus) -> String {
     format!("{}/{}", array.name, export.volume_name)
 }
 
-fn target(array: &ArrayStatus, export: &ExportStatus) -> Target {
+pub(crate) fn target(array: &ArrayStatus, export: &ExportStatus) -> Target {
     Target {
         export: convert::export_id(&array.name, export.id),
         array: array.id,

@@ -184,7 +184,7 @@ async fn run(
     retrying.abort();
     sessions.abort();
     turned_away.abort();
-    manager.standing.services().end();
+    manager.end_services().await;
     let problems = manager.shut_down().await;
     keeping.abort();
     report(&problems);

@@ -19,6 +19,13 @@
 //!   goes meanwhile.
 //! - The daemon never opens nor looks at what stands on its own volumes.
 
+mod shown;
+mod talk;
+mod users;
+
+pub use shown::Shown;
+pub use talk::listen;
+
 use crate::connection::Target;
 use crate::data::Data;
 use crate::devices::{Known, Queue};
@@ -32,34 +39,34 @@ use redfish::access::Secret;
 use redfish::messages as say;
 use redfish::service::uri;
 use redfish::view::{self, Error};
-use services::wire::{
-    FileLook, Frame, Kind, Order, Receiver, Server, Standing, State, Wanted, Word,
-};
+use services::wire::{FileLook, Kind, Order, Receiver, Standing, State, UserChange, Wanted, Word};
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
-use tokio::io::Interest;
+use talk::{REST, receive, refuse_others, send};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use units::{CoreId, Uuid};
+use users::Users;
 
 /// How long who makes or ends an export waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The same of who ends a file system.
+const UNMOUNTS: Duration = Duration::from_secs(600);
 /// How long who resizes a volume waits for its device to have the size.
 const RESIZED: Duration = Duration::from_secs(10);
-/// How long `palisade services` may take to come: after the daemon's start, or another end of it.
-const COMES: Duration = Duration::from_secs(10);
 /// How long one that runs may take to come: it asks for the daemon twice a second.
 const RETURNS: Duration = Duration::from_secs(3);
-/// How old what was said of an export may be.
-const STALE: u64 = 4 * services::CHECK.as_secs();
-/// How long accepting rests after an error.
-const REST: Duration = Duration::from_millis(100);
+
+/// How long a change of a user may take: Samba's program for it has a while, and the file system
+/// may be looked at before.
+const USER_CHANGES: Duration = Duration::from_secs(90);
+/// How long the end of what is not wanted any more is waited for.
+const ENDED: Duration = Duration::from_secs(60);
 
 /// An export of this machine.
 struct Own {
@@ -96,6 +103,10 @@ struct Inner {
     revision: u64,
     /// Since when `palisade services` is waited for, unless it is there.
     since: Option<Instant>,
+    /// Changes of users.
+    users: Users,
+    /// What cores serve of exports that are not wanted any more, by their volumes.
+    ending: Vec<(Uuid, Weak<Mount>)>,
 }
 
 impl Inner {
@@ -129,21 +140,6 @@ impl Drop for Mount {
 struct Device {
     known: Weak<Known>,
     mount: (u64, Weak<Mount>),
-}
-
-/// How an export is shown that is one of these.
-#[derive(Default)]
-pub struct Shown {
-    /// The block device that it is, or stands on.
-    pub device: Option<String>,
-    /// The link to that.
-    pub link: Option<String>,
-    /// Who serves its target.
-    pub server: Option<Server>,
-    /// Initiators that have it.
-    pub sessions: Vec<String>,
-    /// How it is.
-    pub health: Option<view::ExportHealth>,
 }
 
 /// What became of an export that was to go.
@@ -188,7 +184,11 @@ fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -
     }
 }
 
-fn kind_of(address: &ExportAddress, volume: Uuid, secret: Option<&Secret>) -> Option<Kind> {
+pub(crate) fn kind_of(
+    address: &ExportAddress,
+    volume: Uuid,
+    secret: Option<&Secret>,
+) -> Option<Kind> {
     match address {
         ExportAddress::Iscsi(own) => Some(Kind::Iscsi(Box::new(iscsi::told(own, volume, secret)))),
         ExportAddress::Shares(own) => Some(Kind::Shares(Box::new(shares::told(own)))),
@@ -291,11 +291,13 @@ impl Services {
 
     /// An export is not wanted any more; whether it was one of these. Who uses it has errors.
     pub fn forget(&self, export: &str) -> bool {
-        let was = self.inner().exports.remove(export).is_some();
-        if was {
-            self.changed.send_replace(());
-        }
-        was
+        let mut inner = self.inner();
+        inner.ending.retain(|(_, mount)| mount.strong_count() > 0);
+        let Some(own) = inner.exports.remove(export) else { return false };
+        inner.ending.push((own.target.volume, own.mount.1));
+        drop(inner);
+        self.changed.send_replace(());
+        true
     }
 
     /// An export stays, and can't be used: its array does not run. Whether it is one of these.
@@ -390,10 +392,15 @@ impl Services {
 
     /// Has an export go, unless somebody uses it; then it stays as it was.
     pub async fn leave(&self, export: &str) -> Result<Left, Error> {
+        self.leave_within(export, self.leaves(export)).await
+    }
+
+    /// The same, within a time.
+    pub async fn leave_within(&self, export: &str, limit: Duration) -> Result<Left, Error> {
         if self.set_leaving(export, true).is_none() {
             return Ok(Left::Gone);
         }
-        match self.wait(export, PATIENCE).await {
+        match self.wait(export, limit).await {
             Ok(Some((State::Gone, _))) => Ok(Left::Gone),
             Ok(other) => {
                 self.set_leaving(export, false);
@@ -404,19 +411,28 @@ impl Services {
                 // What nobody has mounted needs nobody to end it. A device of ublk may be used
                 // though no core has it.
                 let is_attached = self.set_leaving(export, false) == Some(true);
-                let is_there = is_attached || self.has_link(export);
+                let is_there = is_attached || self.may_be_there(export);
                 if is_there { Err(error) } else { Ok(Left::Gone) }
             }
         }
     }
 
-    /// Whether a device is, or was, linked for an export.
-    fn has_link(&self, export: &str) -> bool {
+    /// How long an export may take to go: what was written to a file system and is not yet on its
+    /// device is written first.
+    fn leaves(&self, export: &str) -> Duration {
+        let is_files = |own: &Own| matches!(own.wanted.kind, Kind::Shares(_));
+        if self.inner().exports.get(export).is_some_and(is_files) { UNMOUNTS } else { PATIENCE }
+    }
+
+    /// Whether something may be there of an export: a file system of shares, or a link to a device.
+    fn may_be_there(&self, export: &str) -> bool {
         let inner = self.inner();
-        let is_device = |own: &&Own| !matches!(own.wanted.kind, Kind::File(_));
-        let own = inner.exports.get(export).filter(is_device);
-        let link = own.and_then(|own| services::link(&own.wanted.array, &own.wanted.volume));
-        link.is_some_and(|link| link.is_symlink())
+        let Some(Own { wanted, .. }) = inner.exports.get(export) else { return false };
+        match wanted.kind {
+            Kind::Shares(_) => true,
+            Kind::File(_) => false,
+            _ => services::link(&wanted.array, &wanted.volume).is_some_and(|own| own.is_symlink()),
+        }
     }
 
     /// An export that was to leave, or to rest, stays.
@@ -427,8 +443,8 @@ impl Services {
         self.changed.send_replace(());
     }
 
-    /// Whether it was attached.
-    fn set_leaving(&self, export: &str, leaving: bool) -> Option<bool> {
+    /// It is to go, or it is not; whether it was attached.
+    pub fn set_leaving(&self, export: &str, leaving: bool) -> Option<bool> {
         let mut inner = self.inner();
         let is_attached = inner.exports.get(export)?.mount.1.strong_count() > 0;
         inner.change(export, |own| own.wanted.leaving = leaving);
@@ -438,7 +454,7 @@ impl Services {
     }
 
     /// Waits for what came of what is wanted of an export, for so long.
-    async fn wait(
+    pub async fn wait(
         &self,
         export: &str,
         patience: Duration,
@@ -477,51 +493,11 @@ impl Services {
     /// How an export is, if it is one of these.
     pub fn shown(&self, export: &str) -> Option<Shown> {
         let inner = self.inner();
-        let own = inner.exports.get(export)?;
-        let is_there = *self.is_there.borrow();
-        let said = own.standing.as_ref().filter(|_| is_there);
-        let mut health = view::ExportHealth {
-            state: view::ServiceState::Starting,
-            checked: said.map(|said| said.checked),
-            problem: None,
-        };
+        let Own { wanted, standing, problem, .. } = inner.exports.get(export)?;
         let waits = inner.since.map_or(Duration::ZERO, |since| since.elapsed());
-        if !is_there && waits >= COMES {
-            health.state = view::ServiceState::Failed;
-            health.problem = Some(absent().error);
-        }
-        if let Some(said) = said {
-            health.state = match said.state {
-                State::Ok | State::Busy => view::ServiceState::Ok,
-                State::Made => view::ServiceState::Starting,
-                State::Failed | State::Gone | State::Holds => view::ServiceState::Failed,
-            };
-            health.problem = said.problem.clone().filter(|_| said.state != State::Busy);
-            let since = services::now().saturating_sub(said.checked);
-            if since > STALE {
-                health.state = view::ServiceState::Failed;
-                let why = format!("`palisade services` has said nothing of it for {since} s");
-                health.problem = Some(why);
-            }
-        }
-        if own.wanted.suspended {
-            health.state = view::ServiceState::Failed;
-            health.problem = Some("its array does not run".to_owned());
-        }
-        if let Some(problem) = &own.problem {
-            health.state = view::ServiceState::Failed;
-            health.problem = Some(problem.clone());
-        }
-        let Wanted { kind, array, volume, .. } = &own.wanted;
-        let is_device = matches!(kind, Kind::Device | Kind::Ublk);
-        let link = services::link(array, volume).filter(|_| is_device);
-        Some(Shown {
-            device: said.and_then(|said| said.device.clone()),
-            link: link.map(|link| link.display().to_string()),
-            server: said.and_then(|said| said.server),
-            sessions: said.map(|said| said.sessions.clone()).unwrap_or_default(),
-            health: Some(health),
-        })
+        let nobody = (!*self.is_there.borrow()).then(|| (waits, absent().error));
+        let (standing, problem) = (standing.as_ref(), problem.as_ref());
+        Some(Shown::new(&shown::Known { wanted, standing, problem }, nobody))
     }
 
     /// Whether an export is a device of ublk now.
@@ -536,6 +512,8 @@ impl Services {
 
     /// Cores serve it no more, if it is this mount.
     fn unmounted(&self, export: &str, number: u64) {
+        // Whoever waits for its end.
+        self.told.send_replace(());
         let mut inner = self.inner();
         if inner.exports.get(export).is_none_or(|own| own.mount.0 != number) {
             return;
@@ -655,6 +633,73 @@ impl Services {
         is_other
     }
 
+    /// Something else is to be shared of a file system; what is there of it stays.
+    pub fn set_kind(&self, export: &str, kind: Kind) {
+        self.inner().change(export, |own| own.wanted.kind = kind);
+        self.changed.send_replace(());
+    }
+
+    /// Whether the file system of an export is made as it is wanted, and waits for that to be
+    /// known.
+    pub fn is_made(&self, export: &str) -> bool {
+        let inner = self.inner();
+        let own = inner.exports.get(export);
+        own.and_then(|own| own.answer()).is_some_and(|(state, _)| state == State::Made)
+    }
+
+    /// Whether one is.
+    pub fn are_made(&self) -> bool {
+        let inner = self.inner();
+        let mut all = inner.exports.values().filter_map(|own| own.answer());
+        all.any(|(state, _)| state == State::Made)
+    }
+
+    /// Waits, for a time, until nothing of a volume is there any more that was wanted once: two may
+    /// not have its file system mounted. Whether that is so.
+    pub async fn has_ended(&self, volume: Uuid) -> bool {
+        let mut told = self.told.subscribe();
+        let ended = async {
+            loop {
+                told.mark_unchanged();
+                let is_there =
+                    |(of, mount): &(Uuid, Weak<Mount>)| *of == volume && mount.strong_count() > 0;
+                if !self.inner().ending.iter().any(is_there) || told.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        timeout(ENDED, ended).await.is_ok()
+    }
+
+    /// Has a user of an export's file system changed: what came of it.
+    ///
+    /// # Errors
+    /// Nobody is there who could.
+    pub async fn change_user(
+        &self,
+        export: &str,
+        user: &str,
+        change: UserChange,
+    ) -> Result<Result<(), String>, Error> {
+        let told = {
+            let mut inner = self.inner();
+            if !*self.is_there.borrow() {
+                return Err(absent());
+            }
+            let Some(own) = inner.exports.get(export) else {
+                return Ok(Err("it is not shared any more".to_owned()));
+            };
+            let id = own.wanted.id.clone();
+            inner.users.ask(id, user.to_owned(), change)
+        };
+        self.changed.send_replace(());
+        match timeout(USER_CHANGES, told).await {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(_)) => Err(absent()),
+            Err(_) => Ok(Err("no answer in time".to_owned())),
+        }
+    }
+
     fn wanted(&self, data: &Data) -> Order {
         let inner = self.inner();
         let mut all: BTreeMap<&str, Wanted> =
@@ -700,11 +745,12 @@ impl Services {
                 _ = talking => {}
                 () = refuse_others(&listener) => {}
             }
+            self.is_there.send_replace(false);
             let mut inner = self.inner();
             inner.since = Some(Instant::now());
             inner.exports.values_mut().for_each(|own| own.standing = None);
+            inner.users.end();
             drop(inner);
-            self.is_there.send_replace(false);
             noted();
         }
     }
@@ -718,7 +764,8 @@ impl Services {
     ) -> io::Result<()> {
         let mut changed = self.changed.subscribe();
         let mut receiver = Receiver::default();
-        send(stream, &self.wanted(data)).await?;
+        // What is to be sent already, too.
+        changed.mark_changed();
         loop {
             tokio::select! {
                 word = receive(stream, &mut receiver) => match word? {
@@ -730,69 +777,24 @@ impl Services {
                         let outcome = self.attach_device(data, &id, (queues, depth), own);
                         send(stream, &Order::Attached { id, outcome }).await?;
                     }
-                    // Nobody here asks for such a change yet.
-                    (Word::User { .. }, _) => {}
+                    (Word::User { number, outcome }, _) => {
+                        self.inner().users.answer(number, outcome);
+                    }
                     (Word::Are(all), _) => {
                         if self.tell(all) {
                             noted();
                         }
                     }
                 },
-                _ = changed.changed() => send(stream, &self.wanted(data)).await?,
+                _ = changed.changed() => {
+                    // Before users of an export change it is known there.
+                    send(stream, &self.wanted(data)).await?;
+                    let orders = self.inner().users.orders();
+                    for order in orders {
+                        send(stream, &order).await?;
+                    }
+                }
             }
         }
     }
-}
-
-/// Tells whoever comes that another is there.
-async fn refuse_others(listener: &UnixListener) {
-    loop {
-        if let Ok((stream, _)) = listener.accept().await {
-            let order = Order::Refused("another `palisade services` serves this daemon".to_owned());
-            let _ = timeout(REST, send(&stream, &order)).await;
-        } else {
-            tokio::time::sleep(REST).await;
-        }
-    }
-}
-
-async fn send(stream: &UnixStream, order: &Order) -> io::Result<()> {
-    let mut frame = Frame::new(order)?;
-    let whole = async {
-        loop {
-            stream.writable().await?;
-            match stream.try_io(Interest::WRITABLE, || frame.send(stream.as_fd(), &[])) {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
-    };
-    timeout(PATIENCE, whole).await.unwrap_or(Err(ErrorKind::TimedOut.into()))
-}
-
-/// Waits for a frame; what is received of it so far stays in `receiver`.
-async fn receive(stream: &UnixStream, receiver: &mut Receiver) -> io::Result<(Word, Vec<OwnedFd>)> {
-    loop {
-        stream.readable().await?;
-        match stream.try_io(Interest::READABLE, || receiver.receive(stream.as_fd())) {
-            Ok(Some(frame)) => return Ok(frame),
-            Ok(None) => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Takes the socket for `palisade services`, beside that of the interface.
-///
-/// # Errors
-/// It can't be had.
-pub async fn listen(interface: &Path) -> io::Result<UnixListener> {
-    use std::os::unix::fs::PermissionsExt;
-    let path = services::socket(interface);
-    let listener = crate::address::unix_listener(&path).await?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }

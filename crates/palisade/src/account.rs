@@ -18,6 +18,7 @@ use redfish::read;
 use redfish::service::uri;
 use redfish::view::{Account, AccountList, Answer};
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 
 /// What can be done with accounts.
 #[derive(Debug, Subcommand)]
@@ -75,6 +76,13 @@ pub struct Password {
 }
 
 impl Password {
+    /// The password; none is needed to plan. A standard input that is no terminal need not be asked
+    /// for.
+    pub fn read_or_piped(self, name: &str, how: How) -> Result<String, Problem> {
+        let is_piped = !how.dry_run && !std::io::stdin().is_terminal();
+        Self { password_stdin: self.password_stdin || is_piped }.read(name, how)
+    }
+
     /// The password; none is needed to plan.
     fn read(self, name: &str, how: How) -> Result<String, Problem> {
         match (self.password_stdin, how.dry_run) {

@@ -4,6 +4,7 @@ use crate::client::{self, Change, Client};
 use crate::confirm::{self, Word};
 use crate::fetch::{self, links};
 use crate::output::{How, Output, Problem, percent, state, table, word_of};
+use crate::share::shown;
 use crate::task::time_left;
 use crate::volume::size;
 use crate::{complete, export, named, status, volume};
@@ -83,7 +84,7 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Show an array: drives, tasks, volumes and exports
+    /// Show an array: drives, tasks, volumes, exports and shares
     Show {
         /// Name or UUID of the array
         #[arg(add = ArgValueCompleter::new(complete::arrays))]
@@ -537,6 +538,10 @@ pub fn text(array: &view::Array) -> String {
     }
     if !array.exports.is_empty() {
         text.push_str(&format!("\n{}", export::exports(&array.exports)));
+    }
+    if !array.filesystems.is_empty() {
+        let shares: Vec<_> = array.filesystems.iter().flat_map(shown::of_system).collect();
+        text.push_str(&format!("\n{}", shown::table(&shares)));
     }
     text
 }

@@ -163,6 +163,26 @@ pub fn exports(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(names, current)
 }
 
+/// Names of shares.
+pub fn shares(current: &OsStr) -> Vec<CompletionCandidate> {
+    let names = ask(async |client| {
+        let all = fetch::filesystems(client).await?;
+        Ok(all.into_iter().flat_map(|own| own.shares).map(|share| share.name).collect())
+    });
+    candidates(names, current)
+}
+
+/// Names of users of shares, each once.
+pub fn share_users(current: &OsStr) -> Vec<CompletionCandidate> {
+    let mut names: Vec<String> = ask(async |client| {
+        let all = fetch::filesystems(client).await?;
+        Ok(all.into_iter().flat_map(|own| own.users).map(|user| user.name).collect())
+    });
+    names.sort_unstable();
+    names.dedup();
+    candidates(names, current)
+}
+
 /// IDs of tasks.
 pub fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
     let names = ask(async |client| {

@@ -105,6 +105,22 @@ pub async fn destroy(
     })
 }
 
+/// Makes a change that destroys nothing, but ends what people use, once it is agreed to; or only
+/// shows what it would do.
+pub async fn interrupt(
+    change: &Change,
+    word: Word<'_>,
+    how: How,
+    client: &Client,
+) -> Result<Option<Value>, Problem> {
+    if !how.dry_run && !word.yes {
+        let plan = client.plan(change).await?.plan.into();
+        client.let_go().await;
+        word.agree(&plan)?;
+    }
+    self::change(change, how, client).await
+}
+
 /// Prints a plan as the result of a command.
 pub fn print(plan: &Plan, output: Output) {
     output.print(&Answer::new(plan.clone()), text);

@@ -16,7 +16,7 @@ use redfish::etag;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
-use redfish::view::{Array, Job, KnownDrive, Status};
+use redfish::view::{Array, FileSystem, Job, KnownDrive, Status};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -26,31 +26,49 @@ const PAGE: usize = 512;
 /// How often a collection that changes meanwhile is read again.
 const TRIES: usize = 8;
 
+/// What a collection contains (DSP0266, "The `$expand` query parameter").
+const CONTENTS: &str = ".";
+
+/// The same, with what is in collections of it.
+const DEEP: &str = ".($levels=3)";
+
+/// A collection that is read.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    client: &'a Client,
+    collection: &'a str,
+    /// What is to stand in the place of links.
+    expand: &'static str,
+}
+
 /// A collection with what it contains.
 pub async fn expanded(client: &Client, collection: &str) -> Result<Value, Problem> {
+    whole(Asked { client, collection, expand: CONTENTS }).await
+}
+
+async fn whole(asked: Asked<'_>) -> Result<Value, Problem> {
     let mut size = PAGE;
     for _ in 1..TRIES {
-        if let Some(whole) = pages(client, collection, &mut size, false).await? {
+        if let Some(whole) = pages(asked, &mut size, false).await? {
             return Ok(whole);
         }
     }
-    Ok(pages(client, collection, &mut size, true).await?.unwrap_or_default())
+    Ok(pages(asked, &mut size, true).await?.unwrap_or_default())
 }
 
 /// All pages as one collection, each member once; none if they are not of the same collection,
 /// unless that is to be taken.
 async fn pages(
-    client: &Client,
-    collection: &str,
+    from: Asked<'_>,
     size: &mut usize,
     or_changed: bool,
 ) -> Result<Option<Value>, Problem> {
-    let mut whole = page(client, collection, 0, size).await?;
+    let mut whole = page(from, 0, size).await?;
     let tag = whole.get(etag::PROPERTY).cloned();
     let mut found = contents(&mut whole);
     let (mut asked, mut count) = (*size, count(&whole));
     while asked < count {
-        let mut more = page(client, collection, asked, size).await?;
+        let mut more = page(from, asked, size).await?;
         if more.get(etag::PROPERTY) != tag.as_ref() && !or_changed {
             return Ok(None);
         }
@@ -70,20 +88,16 @@ async fn pages(
 }
 
 /// A page, which `size` makes smaller where it is too large.
-async fn page(
-    client: &Client,
-    collection: &str,
-    skip: usize,
-    size: &mut usize,
-) -> Result<Value, Problem> {
+async fn page(from: Asked<'_>, skip: usize, size: &mut usize) -> Result<Value, Problem> {
+    let Asked { client, collection, expand } = from;
     while *size > 1 {
-        let uri = format!("{collection}?$expand=.&$skip={skip}&$top={size}");
+        let uri = format!("{collection}?$expand={expand}&$skip={skip}&$top={size}");
         if let Some(page) = client.get_unless(&uri, &[StatusCode::INSUFFICIENT_STORAGE]).await? {
             return Ok(page);
         }
         *size /= 2;
     }
-    client.get(&format!("{collection}?$expand=.&$skip={skip}&$top=1")).await
+    client.get(&format!("{collection}?$expand={expand}&$skip={skip}&$top=1")).await
 }
 
 /// How many members a collection has, those of other pages included.
@@ -119,16 +133,18 @@ pub enum Part {
     Volumes,
     /// Their exports.
     Exports,
+    /// File systems of their volumes, with the shares.
+    Shares,
     /// Their tasks.
     Tasks,
 }
 
 /// All that there is.
-pub const ALL: &[Part] = &[Part::Volumes, Part::Exports, Part::Tasks];
+pub const ALL: &[Part] = &[Part::Volumes, Part::Exports, Part::Shares, Part::Tasks];
 
 async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
     let none = || json!({ "Members": [] });
-    let (mut jobs, mut volumes) = (none(), none());
+    let (mut jobs, mut volumes, mut filesystems) = (none(), none(), none());
     let (mut nvme, mut nbd, mut local, mut iscsi) = (none(), none(), none(), none());
     if wanted.contains(&Part::Tasks) {
         jobs = expanded(client, uri::JOBS).await?;
@@ -139,11 +155,24 @@ async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
         local = expanded(client, uri::LOCAL_CONNECTIONS).await?;
         iscsi = expanded(client, uri::ISCSI_CONNECTIONS).await?;
     }
+    if wanted.contains(&Part::Shares) {
+        filesystems = shared(client).await?;
+    }
     if wanted.contains(&Part::Volumes) {
         volumes = expanded(client, uri::VOLUMES).await?;
     }
     let pools = expanded(client, uri::POOLS).await?;
-    Ok(Fetched { pools, volumes, nvme, nbd, local, iscsi, jobs, ..Fetched::default() })
+    Ok(Fetched { pools, volumes, nvme, nbd, local, iscsi, filesystems, jobs, ..Fetched::default() })
+}
+
+/// All file systems, with their shares in the place of links.
+async fn shared(client: &Client) -> Result<Value, Problem> {
+    whole(Asked { client, collection: uri::FILE_SYSTEMS, expand: DEEP }).await
+}
+
+/// All file systems that are shared, with their shares.
+pub async fn filesystems(client: &Client) -> Result<Vec<FileSystem>, Problem> {
+    Ok(read::all(&shared(client).await?, |one| Ok(read::filesystem(one)?.1))?)
 }
 
 /// All arrays, with these parts of them.

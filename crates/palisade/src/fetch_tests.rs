@@ -46,6 +46,15 @@ fn read_of(
     make: &dyn Fn(&str) -> Value,
     get: &dyn Fn(&str) -> Option<Value>,
 ) -> Value {
+    told(make, get, async |client| expanded(client, collection).await).expect("is read")
+}
+
+/// What such a daemon tells who asks.
+fn told<T>(
+    make: &dyn Fn(&str) -> Value,
+    get: &dyn Fn(&str) -> Option<Value>,
+    ask: impl AsyncFnOnce(&Client) -> T,
+) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let dir = tempfile::tempdir().expect("a directory");
@@ -57,7 +66,7 @@ fn read_of(
             serve(stream, make, get).await;
         };
         tokio::select! {
-            told = expanded(&client, collection) => told.expect("is read"),
+            told = ask(&client) => told,
             () = daemon => panic!("the client went away"),
         }
     })
@@ -178,4 +187,22 @@ fn what_is_empty_or_small_is_read_at_once() {
         assert_eq!(names(&read_of("/m", &make, &numbered)).len(), count as usize);
         assert_eq!(asked.get(), 1);
     }
+}
+
+#[test]
+fn file_systems_are_read_with_their_shares() {
+    let mut view = view(0);
+    let system = |number: usize| {
+        let name = format!("Team {number}");
+        crate::share::tests::system(&format!("v{number}"), &name, &["alice"])
+    };
+    // More than a page, in the order in which they are told.
+    let systems: Vec<_> = (0..PAGE + 8).map(system).collect();
+    view.status.arrays[0].filesystems.clone_from(&systems);
+    let resource = |uri: &str| render(&view, &routes::find(uri)?);
+    let read = told(&|uri| resource(uri).expect("is there"), &resource, async |client| {
+        (filesystems(client).await, arrays(client, &[Part::Shares]).await)
+    });
+    assert!(read.0.expect("are read") == systems, "all, with all that is known of them");
+    assert!(read.1.expect("are read")[0].filesystems == systems);
 }

@@ -1,14 +1,14 @@
 //! The palisade program: daemon and command line; wiring only.
 //!
-//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`task`], [`account`],
-//! [`alert`], [`audit`], [`event`], [`status`]), each a client of the daemon ([`serve`]) through
-//! [`client`] and [`fetch`]; [`request`] is a client of anything else. [`remote`] is a daemon
-//! elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`] finds the drives that
-//! are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads passwords, [`output`]
-//! and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`] completes,
-//! [`services`] makes devices and files of volumes. [`explain`] tells what messages mean,
-//! [`doctor`] what is wrong with a machine. [`shelf`], `demo` and `bench` are programs of their own
-//! behind the same name.
+//! One module per noun ([`array`], [`drive`], [`volume`], [`export`], [`share`], [`task`],
+//! [`account`], [`alert`], [`audit`], [`event`], [`status`]), each a client of the daemon
+//! ([`serve`]) through [`client`] and [`fetch`]; [`request`] is a client of anything else.
+//! [`remote`] is a daemon elsewhere, where [`login`] logs in and [`logins`] keeps that. [`named`]
+//! finds the drives that are meant, [`confirm`] has changes planned and agreed to, [`secret`] reads
+//! passwords, [`output`] and [`overview`] print, [`watch`] again and again by [`sse`], [`complete`]
+//! completes, [`services`] makes devices and files of volumes. [`explain`] tells what messages
+//! mean, [`doctor`] what is wrong with a machine. [`shelf`], `demo` and `bench` are programs of
+//! their own behind the same name.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 4 no daemon.
 
@@ -40,6 +40,7 @@ mod request;
 mod secret;
 mod serve;
 mod services;
+mod share;
 mod shelf;
 mod sse;
 mod status;
@@ -86,7 +87,7 @@ enum Command {
     Serve(serve::Arguments),
     /// Make block devices and files of this machine of volumes, for the daemon; needs root
     Services(services::Arguments),
-    /// Show arrays, drives, jobs, exports and hosts, and what to do next
+    /// Show arrays, drives, jobs, exports, shares and hosts, and what to do next
     Status(status::Arguments),
     /// Manage arrays
     #[command(subcommand)]
@@ -100,6 +101,9 @@ enum Command {
     /// Manage exports: volumes served over NBD or NVMe/TCP
     #[command(subcommand)]
     Export(export::Command),
+    /// Manage shares: file systems of volumes, served over SMB or NFS
+    #[command(subcommand)]
+    Share(share::Command),
     /// Manage drives
     #[command(subcommand)]
     Drive(drive::Command),
@@ -194,6 +198,7 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
             Command::Volume(command) => volume::run(command, client).await?,
             Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,
+            Command::Share(command) => share::run(command, client).await?,
             Command::Drive(command) => drive::run(command, client).await?,
             Command::Event(command) => event::run(command, client).await?,
             Command::Login(arguments) => login::run(arguments).await?,
@@ -265,6 +270,9 @@ mod tests {
         "logout",
         "serve",
         "services",
+        "share list",
+        "share show",
+        "share user list",
         "shelf ctl pull",
         "shelf ctl restore",
         "shelf ctl set",

@@ -176,8 +176,8 @@ fn colours() -> bool {
 pub fn state(word: &impl Serialize) -> String {
     let text = word_of(word);
     let colour = match text.as_str() {
-        "optimal" | "in-sync" | "yes" => Colour::Green,
-        "degraded" | "rebuilding" | "missing" | "stopped" => Colour::Yellow,
+        "optimal" | "in-sync" | "yes" | "ok" => Colour::Green,
+        "degraded" | "rebuilding" | "missing" | "stopped" | "starting" => Colour::Yellow,
         "failed" | "no" | "unusable" => Colour::Red,
         _ => return text,
     };

@@ -11,6 +11,7 @@
 use crate::array::errors;
 use crate::event;
 use crate::output::{Output, health, percent, printable, state, table_within, wrapped};
+use crate::share::shown;
 use crate::status::{Host, Housing, InShort, Overview, arrays_within, standing};
 use crate::task::time_left;
 use redfish::dates;
@@ -54,6 +55,8 @@ pub fn text(overview: &Overview, screen: Option<usize>) -> String {
     sections.push(drives(columns, overview));
     sections.push(enclosures(columns, &overview.enclosures));
     sections.push(exports(columns, &status.arrays));
+    let systems: Vec<_> = status.arrays.iter().flat_map(|array| &array.filesystems).collect();
+    sections.push(shown::table_within(columns, &systems));
     sections.push(hosts(columns, &overview.hosts));
     sections.extend(gpu(&status.parity));
     sections.push(alerts(columns, &overview.alerts));

@@ -267,3 +267,22 @@ fn the_state_of_a_shelf_is_what_is_worst_and_whether_it_tells() {
     assert!(shown(None, ok, false).contains("not read yet"));
     assert!(shown(None, critical, true).contains("critical"));
 }
+
+#[test]
+fn a_share_that_has_failed_is_shown_with_why() {
+    let mut overview = degraded();
+    let mut docs = crate::share::tests::system("docs", "docs", &[]);
+    let problem = Some("no answer\u{1b}[2J".to_owned());
+    let failed = view::ExportHealth { state: view::ServiceState::Failed, checked: None, problem };
+    docs.shares[0].protocols[1].health = failed;
+    overview.status.arrays[0].filesystems = vec![docs];
+    let all = text(&overview, None);
+    let shares = "
+
+SHARE  VOLUME     BY   STATE   CLIENTS  URL
+docs   tank/docs  smb  ok      1        smb://192.0.2.1/docs
+docs   tank/docs  nfs  failed  0        no answer\\u{1b}[2J
+
+HOST";
+    assert!(all.contains(shares), "{all}");
+}

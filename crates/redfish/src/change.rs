@@ -17,6 +17,7 @@ mod events;
 pub mod fabric;
 mod links;
 mod node;
+mod share;
 mod tree;
 mod words;
 
@@ -24,6 +25,7 @@ pub use access::{AccessChange, AccountChange, NewAccount};
 pub use alerts::{AlertsChange, MailChange};
 pub use events::{EventsChange, NewSubscription, SubscriptionChange};
 pub use fabric::{DISCOVERY_PORT, FabricChange, PORT, Place, Terms};
+pub use share::ShareChange;
 
 use crate::error::Refusal;
 use crate::messages;
@@ -141,6 +143,8 @@ pub enum Change {
     Alerts(AlertsChange),
     /// Finds, connects or disconnects subsystems behind NVMe over Fabrics.
     Fabric(FabricChange),
+    /// Changes shares of a file system, or their users.
+    Share(ShareChange),
     /// Looks for drives.
     FindDrives {
         /// Paths to look at, besides what the configuration names.
@@ -161,6 +165,7 @@ impl Change {
             }
             Self::ReplaceDrive { request, .. } => !request.overwrite.is_empty(),
             Self::Assemble { request, .. } => request.accept_loss,
+            Self::Share(change) => change.may_destroy(),
             Self::ResizeVolume { array, volume, request } => {
                 let known = view.array(array).map(|array| array.volumes.as_slice());
                 let mut volumes = known.unwrap_or_default().iter();
@@ -199,6 +204,7 @@ impl Change {
             | Self::DeleteVolume { array, .. } => Some(array),
             Self::CreateVolume(request) => Some(&request.array),
             Self::CreateExport(request) => Some(&request.array),
+            Self::Share(change) => Some(change.array()),
             Self::DeleteExport { id } => id.rsplit_once(':').map(|(array, _)| array),
             Self::CreateArray(_)
             | Self::CreateVolumeOnDrives { .. }
@@ -247,29 +253,19 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
     node::refuse_doubled(&tree, action)?;
     let mut fields = Node::root(&tree, action).fields()?;
     if let Some(change) = access::parse(view, found, method, &mut fields) {
-        let change = change?;
-        fields.end()?;
-        return Ok(Change::Access(change));
+        return whole(change, fields).map(Change::Access);
     }
     if let Some(change) = events::parse(view, found, method, &mut fields) {
-        let change = change?;
-        fields.end()?;
-        return Ok(Change::Events(change));
+        return whole(change, fields).map(Change::Events);
     }
     if let Some(change) = fabric::parse(found.route.resource, method, &mut fields) {
-        let change = change?;
-        fields.end()?;
-        return Ok(Change::Fabric(change));
+        return whole(change, fields).map(Change::Fabric);
     }
     if let Some(change) = alerts::parse(view, found.route.resource, method, &mut fields) {
-        let change = change?;
-        fields.end()?;
-        return Ok(Change::Alerts(change));
+        return whole(change, fields).map(Change::Alerts);
     }
     if let Some(change) = certificate::parse(found.route.resource, &mut fields) {
-        let change = change?;
-        fields.end()?;
-        return Ok(Change::Certificate(change));
+        return whole(change, fields).map(Change::Certificate);
     }
     match (method, found.route.resource) {
         (Method::Post, Resource::Pools) => create::array(view, fields),
@@ -297,6 +293,15 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         ) => pool(view, found, method, fields),
         (Method::Patch | Method::Delete, Resource::Volume)
         | (Method::Post, Resource::CheckConsistency) => volume(view, found, method, fields),
+        (
+            _,
+            Resource::FileSystems
+            | Resource::FileShares
+            | Resource::FileShare
+            | Resource::AddShareUser
+            | Resource::SetShareUserPassword
+            | Resource::DeleteShareUser,
+        ) => share::parse(view, found, method, fields).map(Change::Share),
         (Method::Delete, Resource::Connection) => {
             fields.end()?;
             links::export(view, found.id(0), found.id(1))
@@ -305,6 +310,13 @@ pub fn parse(view: &View, found: &Match, method: Method, body: &[u8]) -> Result<
         }
         _ => Err(Refusal::not_allowed()),
     }
+}
+
+/// A change that all properties of a request are of.
+fn whole<T>(change: Result<T, Refusal>, fields: Fields<'_>) -> Result<T, Refusal> {
+    let change = change?;
+    fields.end()?;
+    Ok(change)
 }
 
 /// Puts an array's name where the daemon speaks of its UUID, unless two arrays have that name:
@@ -339,6 +351,9 @@ pub const fn action_name(resource: Resource) -> Option<&'static str> {
         Resource::ReplaceDrive => "PalisadeStoragePool.ReplaceDrive",
         Resource::Scrub => "PalisadeStoragePool.Scrub",
         Resource::CheckConsistency => "Volume.CheckConsistency",
+        Resource::AddShareUser => "PalisadeFileSystem.AddUser",
+        Resource::SetShareUserPassword => "PalisadeFileSystem.SetUserPassword",
+        Resource::DeleteShareUser => "PalisadeFileSystem.DeleteUser",
         Resource::Wipe => "PalisadeDrive.Wipe",
         Resource::SetPowerState => "PalisadeDrive.SetPowerState",
         Resource::VerifyLog => "PalisadeLogService.Verify",

@@ -8,7 +8,7 @@ use crate::routes;
 use crate::view::*;
 use serde_json::{Value, json};
 
-const STORAGE: &str = "/redfish/v1/Systems/local/Storage/palisade";
+pub(super) const STORAGE: &str = "/redfish/v1/Systems/local/Storage/palisade";
 
 fn drive(id: &str, path: &str) -> KnownDrive {
     KnownDrive {
@@ -48,6 +48,39 @@ fn export(id: &str, nvme: Option<NvmeExport>) -> Export {
     }
 }
 
+fn filesystem(array: &str) -> FileSystem {
+    let health = ExportHealth { state: ServiceState::Ok, checked: None, problem: None };
+    let protocol = ShareProtocol {
+        protocol: Protocol::Smb,
+        server: "samba".into(),
+        version: None,
+        url: "smb://srv/docs".into(),
+        clients: Vec::new(),
+        health: health.clone(),
+    };
+    FileSystem {
+        array: "tank".into(),
+        volume: "db".into(),
+        volume_uuid: format!("volume-of-{array}"),
+        kind: Some("xfs".into()),
+        mounted: true,
+        read_only: false,
+        size_bytes: Some(1 << 20),
+        used_bytes: Some(1 << 10),
+        smb_listen: "[::]:445".into(),
+        nfs_listen: "[::]:2049".into(),
+        users: vec![ShareUser { name: "alice".into(), uid: 70_001 }],
+        health,
+        shares: vec![Share {
+            name: "docs".into(),
+            read_only: false,
+            smb_users: vec!["alice".into()],
+            nfs_clients: Vec::new(),
+            protocols: vec![protocol],
+        }],
+    }
+}
+
 fn array(name: &str, uuid: &str) -> Array {
     let nvme = NvmeExport {
         subsystem: String::new(),
@@ -76,6 +109,7 @@ fn array(name: &str, uuid: &str) -> Array {
             size_bytes: 1 << 20,
         }],
         exports: vec![export(&format!("{name}:1"), None), export(&format!("{name}:2"), Some(nvme))],
+        filesystems: if name == "tank" { vec![filesystem(uuid)] } else { Vec::new() },
         ..Array::default()
     }
 }
@@ -119,12 +153,12 @@ pub(crate) fn view() -> View {
     }
 }
 
-fn ask(method: Method, uri: &str, body: &str) -> Result<Change, Refusal> {
+pub(super) fn ask(method: Method, uri: &str, body: &str) -> Result<Change, Refusal> {
     let found = routes::find(uri).unwrap_or_else(|| panic!("no route of {uri}"));
     parse(&view(), &found, method, body.as_bytes())
 }
 
-fn post(uri: &str, body: &Value) -> Result<Change, Refusal> {
+pub(super) fn post(uri: &str, body: &Value) -> Result<Change, Refusal> {
     ask(Method::Post, &format!("{STORAGE}/{uri}"), &body.to_string())
 }
 
@@ -140,19 +174,19 @@ fn pool_link(id: &str) -> Value {
     link(&format!("Systems/local/Storage/palisade/StoragePools/{id}"))
 }
 
-fn volume_link(id: &str) -> Value {
+pub(super) fn volume_link(id: &str) -> Value {
     link(&format!("Systems/local/Storage/palisade/Volumes/{id}"))
 }
 
 /// The message's name, and the property that it is about.
-fn why(outcome: Result<Change, Refusal>) -> (u16, String, String) {
+pub(super) fn why(outcome: Result<Change, Refusal>) -> (u16, String, String) {
     let refusal = outcome.expect_err("it was not refused");
     let message = &refusal.messages[0];
     let name = message.id.rsplit_once('.').unwrap().1.to_owned();
     (refusal.status, name, message.related.first().cloned().unwrap_or_default())
 }
 
-fn refused(outcome: Result<Change, Refusal>, name: &str, property: &str) {
+pub(super) fn refused(outcome: Result<Change, Refusal>, name: &str, property: &str) {
     assert_eq!(why(outcome), (400, name.to_owned(), property.to_owned()));
 }
 

@@ -178,6 +178,12 @@ impl Base {
         "The value %1 of the parameter %2 of the action %3 is none of those that can be.",
         "Give one of the values that the schema names.",
     );
+    pub const PARAMETER_VALUE: Self = base(
+        "ActionParameterValueError",
+        400,
+        "The value of the parameter %1 of the action %2 can't be taken.",
+        "Correct the parameter's value.",
+    );
     pub const PARAMETER_RANGE: Self = base(
         "ActionParameterValueOutOfRange",
         400,
@@ -351,6 +357,7 @@ impl Base {
         Self::PARAMETER_MISSING,
         Self::PARAMETER_TYPE,
         Self::PARAMETER_NOT_IN_LIST,
+        Self::PARAMETER_VALUE,
         Self::PARAMETER_RANGE,
         Self::QUERY_UNSUPPORTED,
         Self::QUERY_NOT_HERE,

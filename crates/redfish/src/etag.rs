@@ -81,6 +81,11 @@ pub const MOVING: [&str; 43] = [
     "CoreTimes",
 ];
 
+/// Properties that move in resources of one type only: a file system is written by its clients, and
+/// those of a share come and go.
+const MOVING_OF: [(&str, &[&str]); 2] =
+    [("#FileSystem.", &["ConsumedBytes"]), ("#FileShare.", &["Clients"])];
+
 /// Who reads one of these again wants its progress, or its values, and nothing else.
 const OWN_PROGRESS: [&str; 9] = [
     "#Job.",
@@ -102,8 +107,10 @@ pub fn of(resource: &Value) -> String {
     let mut digest = Sha256::new();
     let kind = resource.get("@odata.type").and_then(Value::as_str).unwrap_or_default();
     let is_progress = OWN_PROGRESS.iter().any(|own| kind.starts_with(own));
-    let left_out = if is_progress { &[PROPERTY][..] } else { &MOVING };
-    feed(resource, left_out, &mut digest);
+    let of_type = MOVING_OF.iter().filter(|(own, _)| kind.starts_with(own));
+    let mut left_out = if is_progress { vec![PROPERTY] } else { MOVING.to_vec() };
+    left_out.extend(of_type.flat_map(|(_, names)| *names));
+    feed(resource, &left_out, &mut digest);
     let mut text = String::from("W/\"");
     for byte in digest.finalize().iter().take(BYTES) {
         text.push_str(&format!("{byte:02x}"));

@@ -44,6 +44,7 @@ mod exports;
 mod https;
 mod notices;
 mod owners;
+mod shares;
 mod start;
 
 pub use accounts::*;
@@ -56,6 +57,7 @@ pub use exports::*;
 pub use https::*;
 pub use notices::*;
 pub use owners::*;
+pub use shares::*;
 pub use start::*;
 
 /// What identifiers of these messages begin with.
@@ -113,7 +115,8 @@ pub struct Entry {
 
 /// All messages, by who has them.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    let tables = [ENGINE, START, OWNERS, DRIVES, EXPORTS, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND];
+    let tables =
+        [ENGINE, START, OWNERS, DRIVES, EXPORTS, SHARES, DAEMON, ACCOUNTS, HTTPS, AUDIT, COMMAND];
     tables.into_iter().flatten()
 }
 

@@ -2,11 +2,14 @@
 //!
 //! Invariant: of what [`crate::service`] made of a view, [`view`] makes the same view. For that an
 //! array's exports are in the order of their numbers, and the first of its jobs that have not
-//! ended are its tasks, in their order; the others wait for these.
+//! ended are its tasks, in their order; the others wait for these. File systems, and their shares,
+//! are in the order of their collections.
 
 mod hardware;
+mod shares;
 
 pub use hardware::{Around, enclosures, smart, surroundings};
+pub use shares::{filesystem, share};
 
 use crate::access::{Account, Role};
 use crate::dates;
@@ -42,6 +45,8 @@ pub struct Fetched {
     pub local: Value,
     /// `Connections` of the fabric `iscsi`, with members.
     pub iscsi: Value,
+    /// `FileSystems`, with members, whose `ExportedShares` are with members, too.
+    pub filesystems: Value,
     /// `Jobs`, with members.
     pub jobs: Value,
 }
@@ -129,7 +134,7 @@ pub fn account(resource: &Value) -> Result<Account, Error> {
     })
 }
 
-/// All arrays, of their pools, volumes, connections and jobs.
+/// All arrays, of their pools, volumes, connections, file systems and jobs.
 pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     let volumes = all(&fetched.volumes, |resource| Ok((pool_of(resource)?, volume(resource)?)))?;
     let numbered = |resource: &Value| {
@@ -142,16 +147,19 @@ pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     exports.extend(all(&fetched.local, numbered)?);
     exports.extend(all(&fetched.iscsi, numbered)?);
     exports.sort_by_key(|(_, number, _)| *number);
+    let filesystems = all(&fetched.filesystems, filesystem)?;
     let tasks = all(&fetched.jobs, task)?;
     let array = |pool: &Value| {
         let uuid = text(pool, "/Id")?;
         let is_own = |array: &String| *array == uuid;
         let volumes = volumes.iter().filter(|(array, _)| is_own(array));
         let exports = exports.iter().filter(|(array, ..)| is_own(array));
+        let filesystems = filesystems.iter().filter(|(array, _)| is_own(array));
         let tasks = tasks.iter().flatten().filter(|(array, _)| is_own(array));
         Ok(Array {
             volumes: volumes.map(|(_, volume)| volume.clone()).collect(),
             exports: exports.map(|(.., export)| export.clone()).collect(),
+            filesystems: filesystems.map(|(_, own)| own.clone()).collect(),
             tasks: tasks.map(|(_, task)| task.clone()).collect(),
             ..array(pool)?
         })
@@ -159,7 +167,7 @@ pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     all(&fetched.pools, array)
 }
 
-/// An array, of its pool, without volumes, exports and tasks.
+/// An array, of its pool, without volumes, exports, file systems and tasks.
 pub fn array(pool: &Value) -> Result<Array, Error> {
     let own: oem::StoragePool = oem::of(pool)?;
     let size_bytes = number(pool, "/Capacity/Data/AllocatedBytes")?;
@@ -188,6 +196,7 @@ pub fn array(pool: &Value) -> Result<Array, Error> {
         drive_io: own.drive_requests.into_iter().map(DriveIo::from).collect(),
         volumes: Vec::new(),
         exports: Vec::new(),
+        filesystems: Vec::new(),
     })
 }
 

@@ -1,9 +1,10 @@
 //! A view becomes resources, and these the same view.
 
+use crate::query::Query;
 use crate::read::{self, Around, Fetched};
 use crate::routes::{self, Method, Resource};
 use crate::service::{render, uri};
-use crate::view::{Surroundings, View};
+use crate::view::{Array, FileSystem, Surroundings, View};
 use crate::{oem, sample};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,11 @@ fn expanded(view: &View, uri: &str) -> Value {
             let metrics = get(view, below);
             one["Metrics"] = metrics;
         }
+        // Three levels: shares are in collections of their own.
+        if let Some(below) = one.get("ExportedShares").and_then(|link| link["@odata.id"].as_str()) {
+            let shares = expanded(view, below);
+            one["ExportedShares"] = shares;
+        }
     }
     collection
 }
@@ -40,6 +46,7 @@ fn fetch(view: &View) -> Fetched {
         nbd: expanded(view, uri::NBD_CONNECTIONS),
         local: expanded(view, uri::LOCAL_CONNECTIONS),
         iscsi: expanded(view, uri::ISCSI_CONNECTIONS),
+        filesystems: expanded(view, uri::FILE_SYSTEMS),
         jobs: expanded(view, uri::JOBS),
     }
 }
@@ -85,6 +92,32 @@ fn a_view_comes_back() {
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");
     }
+}
+
+#[test]
+fn file_systems_and_their_shares_are_read_by_one_request() {
+    let query = Query::parse("$expand=.($levels=3)").expect("a query");
+    let mut shares = 0;
+    for seed in 0..VIEWS / 10 {
+        let view = sample::view(seed);
+        let other = |uri: &str| render(&view, &routes::find(uri)?);
+        let all = query.apply(get(&view, uri::FILE_SYSTEMS), &other).expect("is answered");
+        let read = read::all(&all, read::filesystem).expect("is read");
+        let own = |array: &Array| {
+            let one = |own: &FileSystem| (array.uuid.clone(), own.clone());
+            array.filesystems.iter().map(one).collect::<Vec<_>>()
+        };
+        assert_eq!(read, view.status.arrays.iter().flat_map(own).collect::<Vec<_>>());
+        shares += read.iter().map(|(_, own)| own.shares.len()).sum::<usize>();
+    }
+    assert!(shares > 0);
+    let view = (0..)
+        .map(sample::view)
+        .find(|view| view.status.arrays.iter().any(|array| !array.filesystems.is_empty()));
+    let view = view.expect("one has file systems");
+    let uri = get(&view, uri::FILE_SYSTEMS)["Members"][0]["@odata.id"].clone();
+    let bare = get(&view, uri.as_str().expect("a link"));
+    assert!(read::filesystem(&bare).is_err(), "its shares were not fetched");
 }
 
 /// Every URI that a resource links to.

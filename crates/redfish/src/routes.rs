@@ -6,9 +6,11 @@
 //! Invariant: no two rows match one path.
 
 mod find;
+mod resource;
 
 pub(crate) use find::unescaped;
 pub use find::{encoded, find, find_to_create, of};
+pub use resource::Resource;
 
 use Method::{Delete, Get, Patch, Post};
 use Privilege::{
@@ -59,131 +61,6 @@ pub enum Privilege {
     /// Read and change the own account and the own sessions. Who may change all accounts has those
     /// of others, too.
     ConfigureSelf,
-}
-
-/// What a route leads to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[allow(missing_docs, reason = "each is named after its schema, or the action")]
-pub enum Resource {
-    Versions,
-    ServiceRoot,
-    ServiceConditions,
-    ConditionsActionInfo,
-    Acknowledge,
-    TestAlerts,
-    Odata,
-    Metadata,
-    OpenApi,
-    OpenApiYaml,
-    CsdlFile,
-    JsonSchemas,
-    JsonSchema,
-    JsonSchemaText,
-    Registries,
-    Registry,
-    RegistryText,
-    Systems,
-    System,
-    Storages,
-    Storage,
-    FindDrives,
-    StorageActionInfo,
-    Pools,
-    Pool,
-    CapacitySource,
-    ProvidingDrives,
-    AllocatedVolumes,
-    Stop,
-    Assemble,
-    FailDrive,
-    ReplaceDrive,
-    Scrub,
-    PoolActionInfo,
-    Volumes,
-    Volume,
-    VolumeMetrics,
-    CheckConsistency,
-    EthernetInterfaces,
-    EthernetInterface,
-    ChassisAll,
-    Chassis,
-    Sensors,
-    Sensor,
-    Thermal,
-    ThermalMetrics,
-    Fans,
-    Fan,
-    Power,
-    PowerSupplies,
-    PowerSupply,
-    PowerSupplyMetrics,
-    Drives,
-    Drive,
-    DriveMetrics,
-    Wipe,
-    SetPowerState,
-    DriveActionInfo,
-    Managers,
-    Manager,
-    ManagerActionInfo,
-    Discover,
-    Connect,
-    Disconnect,
-    LogServices,
-    NetworkProtocol,
-    HttpsCertificates,
-    HttpsCertificate,
-    CertificateService,
-    CertificateActionInfo,
-    CertificateLocations,
-    GenerateCsr,
-    ReplaceCertificate,
-    AuditLog,
-    AuditEntries,
-    AuditEntry,
-    VerifyLog,
-    EventLog,
-    EventEntries,
-    EventEntry,
-    Fabrics,
-    Fabric,
-    Connections,
-    Connection,
-    Endpoints,
-    Endpoint,
-    JobService,
-    Jobs,
-    Job,
-    Suspend,
-    Resume,
-    Cancel,
-    AccountService,
-    Accounts,
-    Account,
-    Roles,
-    Role,
-    SessionService,
-    Sessions,
-    Session,
-    EventService,
-    EventStream,
-    EventActionInfo,
-    SubmitTestEvent,
-    Subscriptions,
-    Subscription,
-    ResumeSubscription,
-    TaskService,
-    Tasks,
-    Task,
-    TelemetryService,
-    MetricDefinitions,
-    MetricDefinition,
-    MetricReportDefinitions,
-    MetricReportDefinition,
-    MetricReports,
-    MetricReport,
-    Metrics,
-    TaskMonitor,
 }
 
 /// A row of the table.
@@ -268,7 +145,7 @@ const MANAGE: &[(Method, Privilege)] = &[(Post, ConfigureManager)];
 const CREATE: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureComponents)];
 const END: &[(Method, Privilege)] = &[(Get, Login), (Delete, ConfigureComponents)];
 const SWITCH: &[(Method, Privilege)] = &[(Get, Login), (Patch, ConfigureComponents)];
-const RESIZE: &[(Method, Privilege)] =
+const CHANGE: &[(Method, Privilege)] =
     &[(Get, Login), (Patch, ConfigureComponents), (Delete, ConfigureComponents)];
 
 const ACCOUNTS: &[(Method, Privilege)] = &[(Get, Login), (Post, ConfigureUsers)];
@@ -307,6 +184,9 @@ macro_rules! under {
     };
     (pool $tail:literal) => {
         concat!("/redfish/v1/Systems/local/Storage/palisade/StoragePools/{StoragePool}", $tail)
+    };
+    (filesystem $tail:literal) => {
+        concat!("/redfish/v1/Systems/local/Storage/palisade/FileSystems/{FileSystem}", $tail)
     };
     (chassis $tail:literal) => {
         concat!("/redfish/v1/Chassis/local", $tail)
@@ -457,7 +337,7 @@ pub const ROUTES: &[Route] = &{
             READ,
         ),
         row(under!(storage "/Volumes"), R::Volumes, "#VolumeCollection.VolumeCollection", CREATE),
-        row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", RESIZE),
+        row(under!(storage "/Volumes/{Volume}"), R::Volume, "#Volume.v1_10_2.Volume", CHANGE),
         row(
             under!(storage "/Volumes/{Volume}/Metrics"),
             R::VolumeMetrics,
@@ -469,6 +349,44 @@ pub const ROUTES: &[Route] = &{
             R::CheckConsistency,
             "",
             ACT,
+        ),
+        row(
+            under!(storage "/FileSystems"),
+            R::FileSystems,
+            "#FileSystemCollection.FileSystemCollection",
+            CREATE,
+        ),
+        row(under!(filesystem ""), R::FileSystem, "#FileSystem.v1_4_2.FileSystem", READ),
+        row(
+            under!(filesystem "/ActionInfo/{Action}"),
+            R::FileSystemActionInfo,
+            "#ActionInfo.v1_5_0.ActionInfo",
+            READ,
+        ),
+        row(under!(filesystem "/Actions/Oem/PalisadeFileSystem.AddUser"), R::AddShareUser, "", ACT),
+        row(
+            under!(filesystem "/Actions/Oem/PalisadeFileSystem.SetUserPassword"),
+            R::SetShareUserPassword,
+            "",
+            ACT,
+        ),
+        row(
+            under!(filesystem "/Actions/Oem/PalisadeFileSystem.DeleteUser"),
+            R::DeleteShareUser,
+            "",
+            ACT,
+        ),
+        row(
+            under!(filesystem "/ExportedFileShares"),
+            R::FileShares,
+            "#FileShareCollection.FileShareCollection",
+            CREATE,
+        ),
+        row(
+            under!(filesystem "/ExportedFileShares/{FileShare}"),
+            R::FileShare,
+            "#FileShare.v1_3_0.FileShare",
+            CHANGE,
         ),
         row(
             under!(root "/Systems/local/EthernetInterfaces"),

@@ -2,6 +2,8 @@
 
 #[path = "sample/hardware.rs"]
 pub mod hardware;
+#[path = "sample/shares.rs"]
+mod shares;
 
 use crate::access::{Role, Session};
 use crate::events::smtp::{Authentication, Mail, Plain, Protocol};
@@ -353,6 +355,7 @@ fn array(random: &mut Random, drives: &[KnownDrive], jobs: &mut Vec<Job>) -> Arr
             own: random.chance(),
             heartbeat_age_ms: random.maybe(Random::number),
         }),
+        filesystems: shares::filesystems(random, &name, &volumes),
         volumes,
         exports,
         name,

@@ -29,7 +29,16 @@ const EDMX: &str = "http://docs.oasis-open.org/odata/ns/edmx";
 const EDM: &str = "http://docs.oasis-open.org/odata/ns/edm";
 
 /// Schemas that SNIA publishes and DMTF does not.
-const SNIA: [&str; 4] = ["Capacity", "StoragePool", "StoragePoolCollection", "VolumeMetrics"];
+const SNIA: [&str; 8] = [
+    "Capacity",
+    "FileShare",
+    "FileShareCollection",
+    "FileSystem",
+    "FileSystemCollection",
+    "StoragePool",
+    "StoragePoolCollection",
+    "VolumeMetrics",
+];
 
 /// Schemas that resources use without being of them.
 const USED: [&str; 3] = ["Message.v1_3_0", "Resource", "RedfishExtensions.v1_0_0"];
@@ -49,7 +58,7 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 18] = [
+const OWN: [Own; 20] = [
     own::<oem::Chassis>(),
     own::<oem::Connection>(),
     own::<oem::Drive>(),
@@ -57,6 +66,8 @@ const OWN: [Own; 18] = [
     own::<oem::Endpoint>(),
     own::<oem::EventDestination>(),
     own::<oem::Fan>(),
+    own::<oem::FileShare>(),
+    own::<oem::FileSystem>(),
     own::<oem::Job>(),
     own::<oem::LogEntry>(),
     ("LogService", None),

@@ -12,6 +12,7 @@ mod owner;
 mod plan;
 mod regions;
 mod remote;
+mod share;
 
 pub use crate::access::{Access, Account, AccountList};
 pub use crate::counters::Counters;
@@ -41,6 +42,10 @@ pub use plan::{Plan, PlannedArray, PlannedDrive};
 pub use regions::{RegionMap, RegionParts};
 pub use remote::{PathAccess, PathState, Remote, RemotePath};
 use serde::{Deserialize, Serialize};
+pub use share::{
+    CreateShare, FileSystem, Format, Protocol, SetShare, SetShareUser, Share, ShareProtocol,
+    ShareUser, UserChange,
+};
 use std::sync::Arc;
 
 /// Version of every answer.
@@ -120,6 +125,14 @@ impl View {
         self.status.arrays.iter().find_map(|array| {
             let volume = array.volumes.iter().find(|own| own.uuid.eq_ignore_ascii_case(uuid))?;
             Some((array, volume))
+        })
+    }
+
+    /// The shared file system of the volume of this UUID, and its array.
+    pub fn file_system(&self, uuid: &str) -> Option<(&Array, &FileSystem)> {
+        self.status.arrays.iter().find_map(|array| {
+            let mut all = array.filesystems.iter();
+            Some((array, all.find(|own| own.volume_uuid.eq_ignore_ascii_case(uuid))?))
         })
     }
 
@@ -572,6 +585,9 @@ pub struct Array {
     pub volumes: Vec<Volume>,
     /// Its exports.
     pub exports: Vec<Export>,
+    /// File systems of its volumes that are shared.
+    #[serde(default)]
+    pub filesystems: Vec<FileSystem>,
 }
 
 /// All arrays.

@@ -73,6 +73,7 @@ fn array() -> Array {
         drive_io: vec![DriveIo { slot: 0, ..DriveIo::default() }],
         volumes: vec![],
         exports: vec![],
+        filesystems: vec![],
     }
 }
 
@@ -97,7 +98,7 @@ fn an_array_has_the_promised_keys() {
                        "parts": {"regions": 0, "written_percents": [], "dirty_regions": []}},
         "drive_io": [{"slot": 0, "reads": 0, "writes": 0, "flushes": 0, "read_bytes": 0,
                       "write_bytes": 0, "retries": 0}],
-        "volumes": [], "exports": [],
+        "volumes": [], "exports": [], "filesystems": [],
     });
     assert_eq!(to_value(Answer::new(array())).expect("encodes"), expected);
 }

@@ -9,6 +9,7 @@
 mod array;
 mod exports;
 mod fabric;
+mod shares;
 mod smtp;
 
 use crate::change::{action_name, certificate, events};
@@ -16,6 +17,9 @@ use crate::routes::{Method, Resource};
 use array::{ASSEMBLE, SAME_DRIVE, SHARED};
 use exports::{ISCSI_EXPORT, LOCAL_EXPORT, NBD_EXPORT, NVME_EXPORT};
 use fabric::{CONNECT, DISCONNECT, DISCOVER};
+use shares::{
+    ADD_USER, CREATE_SHARE, DELETE_USER, SET_SHARE, SET_USER_PASSWORD, SHARE_FILE_SYSTEM,
+};
 use smtp::SMTP;
 
 /// What a property takes.
@@ -475,6 +479,12 @@ pub const BODIES: &[Body] = &[
         &[must("CapacityBytes", BYTES, "The new size.")],
     ),
     act(Resource::CheckConsistency, "Compares the redundancy of the volume's array.", &[]),
+    SHARE_FILE_SYSTEM,
+    ADD_USER,
+    SET_USER_PASSWORD,
+    DELETE_USER,
+    CREATE_SHARE,
+    SET_SHARE,
     body(
         Method::Patch,
         Resource::Drive,

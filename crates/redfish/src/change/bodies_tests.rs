@@ -10,6 +10,8 @@ fn id(part: &str, form: &'static str) -> &'static str {
     match part {
         "{StoragePool}" => "aaaa-1",
         "{Volume}" => "volume-of-aaaa-1",
+        "{FileSystem}" => "volume-of-aaaa-1",
+        "{FileShare}" => "docs",
         "{Drive}" => "a",
         "{Job}" => "j1",
         "{Certificate}" => "1",

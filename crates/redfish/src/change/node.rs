@@ -63,7 +63,12 @@ impl<'a> Node<'a> {
 
     /// It can't be taken, and is not told.
     pub fn wrong_secret(&self) -> Refusal {
-        Refusal::base(&Base::PROPERTY_VALUE, &[shown(&self.path)]).at(&self.path)
+        let name = shown(&self.path);
+        match self.action {
+            Some(action) => Refusal::base(&Base::PARAMETER_VALUE, &[name, action]),
+            None => Refusal::base(&Base::PROPERTY_VALUE, &[name]),
+        }
+        .at(&self.path)
     }
 
     /// Its text, which is told in no refusal.

@@ -60,19 +60,12 @@ impl Change {
                 export(request, &volume_called(&request.volume), &called(&request.array))
             }
             Self::DeleteExport { id } => format!("delete export {id}"),
-            Self::Job { id, action } => {
-                let word = match action {
-                    JobAction::Suspend => "pause",
-                    JobAction::Resume => "resume",
-                    JobAction::Cancel => "cancel",
-                };
-                let name = view.job(id).map_or("", |job| job.task.id.as_str());
-                format!("{word} task {name} ({id})")
-            }
+            Self::Job { id, action } => job(view, id, *action),
             Self::Wipe(_) | Self::LocateDrive { .. } | Self::SetDrivePower { .. } => {
                 of_drive(self, view)
             }
             Self::Fabric(change) => change.words(),
+            Self::Share(change) => change.words(view),
             Self::FindDrives { paths } => format!("look for drives: {}", paths.join(", ")),
             Self::VerifyLog => "verify the audit log".to_owned(),
         }
@@ -109,6 +102,16 @@ fn overwriting(drives: &[NamedDrive]) -> String {
 /// A drive by its path, which says where, and its identifier, which says which.
 fn drive(named: &NamedDrive) -> String {
     format!("{} ({})", named.path, named.id)
+}
+
+fn job(view: &View, id: &str, action: JobAction) -> String {
+    let word = match action {
+        JobAction::Suspend => "pause",
+        JobAction::Resume => "resume",
+        JobAction::Cancel => "cancel",
+    };
+    let name = view.job(id).map_or("", |job| job.task.id.as_str());
+    format!("{word} task {name} ({id})")
 }
 
 /// A change of a drive.

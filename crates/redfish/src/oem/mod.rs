@@ -22,6 +22,7 @@ mod manager;
 mod metrics;
 mod owner;
 mod remote;
+mod share;
 mod shelf;
 mod words;
 
@@ -38,11 +39,12 @@ pub use manager::{CoreTime, Kept, Manager, Memory, Next, ON, OPEN, Parity};
 pub use metrics::{Requests, VolumeMetrics};
 pub use owner::Owner;
 pub use remote::RemotePath;
+pub use share::{FileShare, FileSystem, ShareProtocol, ShareUser};
 pub use shelf::{Shelf, ShelfBay, ShelfPart, ShelfPort};
 pub use words::{
     ArrayState, DriveState, ExportKind, Health, Hindrance, IscsiServer, JobEnd, PathAccess,
-    PathState, ServiceState, ShelfKind, ShelfState, ShelfUnit, SlotState, TaskKind, TaskState,
-    UnreadableReason,
+    PathState, Protocol, ServiceState, ShelfKind, ShelfState, ShelfUnit, SlotState, TaskKind,
+    TaskState, UnreadableReason,
 };
 
 /// An object that extends a standard resource.

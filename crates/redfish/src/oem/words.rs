@@ -91,6 +91,16 @@ words! {
 }
 
 words! {
+    /// By what a share is served.
+    Protocol {
+        /// SMB.
+        Smb,
+        /// NFS.
+        Nfs,
+    }
+}
+
+words! {
     /// What becomes of requests by a path.
     PathState {
         /// They are carried.

@@ -32,6 +32,7 @@ pub fn on(of: &str) -> Vec<Action> {
 /// The version of a standard schema that has the type `OemActions`.
 pub fn version_of_actions(of: &str) -> &'static str {
     match of {
+        "FileSystem" => "v1_1_0",
         "StoragePool" => "v1_3_0",
         _ => "v1_0_0",
     }

@@ -52,6 +52,7 @@ pub(super) fn storage(view: &View) -> Value {
         },
         "StoragePools": link(uri::POOLS),
         "Volumes": link(uri::VOLUMES),
+        "FileSystems": link(uri::FILE_SYSTEMS),
         "Drives@odata.count": drives.len(),
         "Drives": drives,
         "Links": {"Enclosures": links(chassis::uris(view))},

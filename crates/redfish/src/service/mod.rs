@@ -34,6 +34,7 @@ mod pools;
 mod ports;
 mod registries;
 mod root;
+mod shares;
 mod surroundings;
 mod tasks;
 mod telemetry;
@@ -136,16 +137,11 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::JsonSchema => schema::file(id),
         R::JsonSchemaText => schema::json(found.id(1)),
         R::OpenApi | R::OpenApiYaml => Some(openapi::document()),
-        R::ManagerActionInfo
-        | R::StorageActionInfo
-        | R::PoolActionInfo
-        | R::DriveActionInfo
-        | R::ConditionsActionInfo
-        | R::EventActionInfo
-        | R::CertificateActionInfo => actions::info(view, found),
         // Of texts and actions there is none.
         _ => registries::rendered(found)
+            .or_else(|| actions::info(view, found))
             .or_else(|| surroundings::rendered(view, found))
+            .or_else(|| shares::rendered(view, found))
             .or_else(|| events::rendered(view, found))
             .or_else(|| telemetry::rendered(view, found)),
     }

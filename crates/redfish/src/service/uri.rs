@@ -10,6 +10,8 @@ pub const STORAGE: &str = "/redfish/v1/Systems/local/Storage/palisade";
 pub const POOLS: &str = "/redfish/v1/Systems/local/Storage/palisade/StoragePools";
 /// All volumes.
 pub const VOLUMES: &str = "/redfish/v1/Systems/local/Storage/palisade/Volumes";
+/// All file systems that are shared.
+pub const FILE_SYSTEMS: &str = "/redfish/v1/Systems/local/Storage/palisade/FileSystems";
 /// The machine's housing.
 pub const CHASSIS: &str = "/redfish/v1/Chassis/local";
 /// All drives.
@@ -138,6 +140,21 @@ pub fn volume(uuid: &str) -> String {
 /// What was counted of a volume, by its UUID.
 pub fn volume_metrics(uuid: &str) -> String {
     format!("{VOLUMES}/{}/Metrics", encoded(uuid))
+}
+
+/// A volume's file system, by the volume's UUID.
+pub fn file_system(volume: &str) -> String {
+    format!("{FILE_SYSTEMS}/{}", encoded(volume))
+}
+
+/// The shares of a volume's file system, by the volume's UUID.
+pub fn file_shares(volume: &str) -> String {
+    format!("{}/ExportedFileShares", file_system(volume))
+}
+
+/// A share of a volume's file system, by the volume's UUID and its name.
+pub fn file_share(volume: &str, name: &str) -> String {
+    format!("{}/{}", file_shares(volume), encoded(name))
 }
 
 /// A drive, by its identifier.
