@@ -25,7 +25,7 @@ function isFree(port) {
 
 /** A port of the loopback that nobody has: none of those that the kernel gives to who connects, as one
  * of the browser's connections could take it before the daemon does. */
-async function freePort() {
+export async function freePort() {
   const [first] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split(/\s/);
   const [least, most] = Number(first) > 20_000 ? [10_000, Number(first)] : [61_000, 65_536];
   for (;;) {
@@ -79,6 +79,13 @@ function canMount() {
   return process.getuid() === 0 && existsSync('/dev/loop-control');
 }
 
+/** Whether the servers of shares are here. Where tools must be there, they must. */
+function canServe() {
+  if (process.env.PALISADE_REQUIRE_TOOLS === '1') return true;
+  const all = ['smbd', 'smbclient', 'ganesha.nfsd', 'mkfs.ext4'];
+  return all.every((name) => ['/usr/sbin', '/usr/bin', '/sbin', '/bin'].some((folder) => existsSync(join(folder, name))));
+}
+
 export class Daemon extends Served {
   #shelf = null;
   #services = null;
@@ -128,10 +135,17 @@ export class Daemon extends Served {
     return this.#services !== null;
   }
 
+  /** Whether its services can share files of its volumes. */
+  get hasShares() {
+    return this.hasServices && canServe();
+  }
+
   /** Ends what is mounted of its volumes, which would stay, and its services. */
   #endServices() {
     if (!this.hasServices) return;
     try {
+      const systems = this.command(['status']).arrays.flatMap((own) => own.filesystems ?? []);
+      for (const own of systems.flatMap((of) => of.shares)) this.command(['share', 'delete', own.name, '--yes']);
       const all = this.command(['export', 'list']).exports.filter((own) => ['loop', 'ublk', 'fuse'].includes(own.kind));
       for (const own of all) this.command(['export', 'delete', own.id]);
     } catch (error) {

@@ -51,6 +51,7 @@ const EMPTY = {
   '/arrays': ['No array yet', 'Create one of free drives'],
   '/volumes': ['No volume yet', 'Create an array first'],
   '/exports': ['No volume is shared', 'Create a volume first'],
+  '/shares': ['No files are shared', 'Create a volume first'],
   '/ports': ['Nothing listens', 'Share a volume'],
   '/jobs': ['Nothing is under way', 'A scrub is begun on the page of an array'],
 };

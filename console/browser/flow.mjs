@@ -8,7 +8,7 @@ const ARRAY = 'flow';
 const VOLUME = 'data';
 
 /** Confirms the plan that is shown. */
-async function confirm(tab, button, typed = '') {
+export async function confirm(tab, button, typed = '') {
   const dialog = tab.page.getByRole('dialog');
   await dialog.getByRole('heading', { name: 'What will be done' }).waitFor();
   const act = dialog.getByRole('button', { name: button, exact: true });
@@ -20,13 +20,13 @@ async function confirm(tab, button, typed = '') {
 }
 
 /** Sends a form on to its plan. */
-const plan = (tab) => tab.button('Show the plan').click();
+export const plan = (tab) => tab.button('Show the plan').click();
 
 /**
  * Opens a plan of what is there, and confirms it. Where something happened since the page was read,
  * such as a condition that came or went, nothing is done, and the reader decides again.
  */
-async function decide(tab, open, button, typed) {
+export async function decide(tab, open, button, typed) {
   for (;;) {
     await open();
     const isConfirmed = (own) => own.request().headers()['palisade-confirm'] !== undefined;

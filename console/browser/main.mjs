@@ -21,10 +21,11 @@ import { tests as extents } from './extents.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
 import { tests as report } from './report.mjs';
+import { tests as shares } from './shares.mjs';
 import { everyValueIsOnItsPage } from './values.mjs';
 
 const TREE = new URL('../../crates/drives/tests/trees/shelf.tree', import.meta.url);
-const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...report, ...connection };
+const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...shares, ...report, ...connection };
 
 const [what, folder, ...rest] = process.argv.slice(2);
 const isElsewhere = /^https?:/.test(what);
@@ -99,7 +100,7 @@ async function main(world) {
   world.daemon = isElsewhere ? null : await Daemon.begin(what, readFileSync(TREE, 'utf8'), undefined, undefined, true);
   world.browser = await launch();
   await world.daemon?.startServices();
-  if (world.daemon) seed(world.daemon);
+  if (world.daemon) await seed(world.daemon);
   await (world.daemon ? world.enter(world.daemon.origin, world.daemon) : world.enter(new URL(what).origin, { user, password }));
   let [passed, failed] = [0, 0];
   for (const [name, test] of Object.entries(TESTS)) {

@@ -7,7 +7,7 @@ const READING = ['Charts of ', 'New password of ', 'End the session of ', 'Copy 
 /** Buttons of Administrators alone. */
 const RULING = ['Create account', 'Role of ', 'Delete operator', 'Disable operator', 'Send a test'];
 /** Buttons of those who may change arrays, by their page. */
-const CHANGING = { '/arrays': 'Create array', '/volumes': 'Create volume', '/exports': 'Share a volume' };
+const CHANGING = { '/arrays': 'Create array', '/volumes': 'Create volume', '/exports': 'Share a volume', '/shares': 'Create share' };
 
 /** All pages, with one of each drive and array. */
 export async function paths(tab) {
@@ -30,7 +30,7 @@ async function filled(tab, at) {
 
 /** Looks at a page in each scheme and size. What others see is a part of what an Administrator sees:
  * there axe looks at each scheme and each size once. */
-async function inAllForms(tab, name, isThorough) {
+export async function inAllForms(tab, name, isThorough) {
   for (const colorScheme of SCHEMES) {
     await tab.page.emulateMedia({ colorScheme });
     for (const [width, height] of SIZES) {

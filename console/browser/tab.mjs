@@ -7,7 +7,7 @@ import { LIMIT } from './launch.mjs';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 /** The longest that a test may take. */
 export const LONGEST = 3 * LIMIT;
-export const PAGES = ['/', '/shelf', '/arrays', '/volumes', '/exports', '/ports', '/jobs', '/alerts', '/events', '/audit', '/accounts'];
+export const PAGES = ['/', '/shelf', '/arrays', '/volumes', '/exports', '/shares', '/ports', '/jobs', '/alerts', '/events', '/audit', '/accounts'];
 export const SIZES = [[390, 844], [1920, 1080]];
 export const SCHEMES = ['light', 'dark'];
 

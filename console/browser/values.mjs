@@ -58,11 +58,30 @@ const KINDS = [
       'Oem.Palisade.Serving': (is) => (is ? 'served' : 'not served'),
       'Oem.Palisade.Kind': (kind) => ({ NvmeTcp: 'NVMe/TCP', Loop: 'block device of this server', Iscsi: 'iSCSI', Ublk: 'block device of this server (ublk)', VhostUser: 'virtual machine of this server', Fuse: 'file of this server' })[kind] ?? kind,
       'Oem.Palisade.Iscsi.Server': (server) => ({ Lio: 'LIO', Tgt: 'tgt' })[server] ?? server,
-      'Oem.Palisade.Health.Checked': (seconds) => forms(new Date(seconds * 1000).toISOString())[0],
+      'Oem.Palisade.Health.Checked': checked,
     },
     // The line that connects says the same as the address of a namespace, and the path as that of a
     // file; the number makes the Id of the volume; all exports may be written.
     left: [/Oem\.Palisade\.(URI|Number)$/, /^VolumeInfo/, /^Status\.Health$/],
+  },
+  {
+    of: '/FileSystems?',
+    page: () => '/shares',
+    words: {
+      'Oem.Palisade.Mounted': (is) => (is ? 'mounted' : 'not mounted'),
+      'Oem.Palisade.ReadOnly': (is) => (is ? 'read only' : ''),
+      'Oem.Palisade.Health.Checked': checked,
+      'ExportedShares.Members[].FileSharingProtocols[]': (word) => word.replace('v', ' ').replaceAll('_', '.'),
+      'ExportedShares.Members[].Oem.Palisade.ReadOnly': (is) => (is ? 'read only' : 'read and write'),
+      'ExportedShares.Members[].Oem.Palisade.Smb': (is) => (is ? 'SMB' : ''),
+      'ExportedShares.Members[].Oem.Palisade.Nfs': (is) => (is ? 'NFS' : ''),
+      'ExportedShares.Members[].Oem.Palisade.SmbUsers[]': grantee,
+      'ExportedShares.Members[].Oem.Palisade.NfsClients[]': grantee,
+      'ExportedShares.Members[].Oem.Palisade.Protocols[].Health.Checked': checked,
+      'ExportedShares.Members[].Status.State': (state) => ({ Enabled: 'served', UnavailableOffline: 'not served' })[state] ?? state,
+    },
+    // A volume stands in it as a whole, and is on its own page; a share's state stands for its health.
+    left: [/^Oem\.Palisade\.Volume\./, /^ExportedShares\.Members\[\]\.Status\.Health$/],
   },
   {
     of: '/Jobs?',
@@ -138,6 +157,16 @@ function bayWord(state) {
   return state === 'Enabled' ? '' : state;
 }
 
+/** When something was asked how it is. */
+function checked(seconds) {
+  return forms(new Date(seconds * 1000).toISOString())[0];
+}
+
+/** One who may have a share, perhaps only to read. */
+function grantee(text) {
+  return text.replace(/:ro$/, ' (read only)');
+}
+
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 const DECIMAL = ['', 'k', 'M', 'G', 'T'];
 
@@ -202,6 +231,13 @@ function isTold(shown, kind, own, path, value) {
   const word = kind.words?.[path];
   const all = word ? [word(value, own)] : forms(value);
   return all.some((form) => stands(shown, form.toLowerCase()));
+}
+
+/** The values of a resource of a kind that the page before a tab does not tell. */
+export async function untold(tab, of, own) {
+  const kind = KINDS.find((known) => known.of === of);
+  const shown = await text(tab);
+  return leaves(own).filter(([path, value]) => !isTold(shown, kind, own, path, value));
 }
 
 /** Answers what is read with the first answer to it, from now on: pages and values are of one moment. */

@@ -79,6 +79,12 @@ test('a collection is read page by page, anew where it changed meanwhile', async
   ]);
 });
 
+test('what stands in members is read with them where that is asked for', async () => {
+  const { client: own, sent } = client(json({ '@odata.etag': '1', Members: [1], 'Members@odata.count': 1 }));
+  expect(await own.all('/c', 2, 3)).toEqual([1]);
+  expect(sent[0]?.uri).toBe('/c?$expand=.($levels=3)&$top=2&$skip=0');
+});
+
 test('an error has the words of the daemon', () => {
   const info = { MessageId: 'Palisade.1.0.ArrayBusy', Message: 'busy', Resolution: 'wait' };
   const error = errorOf(409, { error: { code: 'x', message: 'y', '@Message.ExtendedInfo': [info] } });

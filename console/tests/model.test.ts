@@ -182,6 +182,7 @@ test.each([
   [`${ROOT}/Fabrics/nvme/Connections/1`, '/exports'],
   [`${ROOT}/Fabrics/local/Connections/1`, '/exports'],
   [`${ROOT}/Fabrics/nvme/Endpoints/h`, '/exports'],
+  [`${ROOT}/Systems/local/Storage/palisade/FileSystems/u/ExportedFileShares/Drives`, '/shares'],
   [`${ROOT}/JobService/Jobs/3`, '/jobs'],
   [`${ROOT}/AccountService/Accounts/a`, '/accounts'],
   [`${ROOT}/Managers/palisade`, null],
@@ -192,6 +193,8 @@ test('an event has all read that it may have changed', () => {
   expect(touched(at('a'))).toContain('drives');
   expect(touched(`${ROOT}/JobService/Jobs/3`)).toContain('pools');
   expect(touched(`${ROOT}/EventService`)).toContain('volumes');
+  // Whatever a share is called.
+  expect(touched(`${ROOT}/Systems/local/Storage/palisade/FileSystems/u/ExportedFileShares/Drives`)).toContain('shares');
   expect(touched(`${ROOT}/AccountService/Accounts/a`)).toEqual([]);
 });
 

@@ -4,7 +4,7 @@
 // States: made (its folder is there) → ready, by `start` → ended, by `stop`, after which it can be
 // started again → gone, by `end`.
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -18,6 +18,8 @@ export class Served {
   constructor(program, folder, name) {
     this.program = program;
     this.folder = mkdtempSync(join(folder, name));
+    // Users of shares come through it.
+    chmodSync(this.folder, 0o711);
     this.socket = this.path('socket');
   }
 

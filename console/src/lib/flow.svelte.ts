@@ -15,6 +15,8 @@ export interface Wish {
   title: string;
   /** The button that does it. */
   verb: string;
+  /** What it does not do, or what follows of it, where the plan does not tell. */
+  note?: string;
   method: 'POST' | 'PATCH' | 'DELETE';
   uri: string;
   body?: unknown;

@@ -132,15 +132,16 @@ export class Client {
     }
   }
 
-  /** All members of a collection, page by page. */
-  async all<T>(uri: string, size = 250): Promise<T[]> {
+  /** All members of a collection, page by page; with more levels, what stands in them, too. */
+  async all<T>(uri: string, size = 250, levels = 1): Promise<T[]> {
+    const expand = levels > 1 ? `.($levels=${levels})` : '.';
     for (let attempt = 0; ; attempt += 1) {
       const found: T[] = [];
       let tag: unknown;
       let isOneMoment = true;
       for (;;) {
         const page = await this.get<Record<string, unknown>>(
-          `${uri}?$expand=.&$top=${size}&$skip=${found.length}`,
+          `${uri}?$expand=${expand}&$top=${size}&$skip=${found.length}`,
         );
         tag ??= page['@odata.etag'];
         isOneMoment &&= tag === page['@odata.etag'];

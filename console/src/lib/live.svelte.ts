@@ -18,7 +18,7 @@ import { Election, type Channel, type Link, type Locks, type Told } from './lead
 import { absorb, highest, Series, sum, type Point, type Totals } from './metrics';
 import { alarms, drives, merged, shelves, touched, verdict } from './model';
 import type {
-  Chassis, Condition, Connection, Drive, Fan, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
+  Chassis, Condition, Connection, Drive, Fan, FileSystem, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
   PastSeries, Report, Resource, Sensor, ServiceConditions, Session, Supply, Volume,
 } from './redfish';
 import { read } from './stream';
@@ -38,6 +38,7 @@ export const URIS = {
   nbd: `${ROOT}/Fabrics/nbd/Connections`,
   local: `${ROOT}/Fabrics/local/Connections`,
   iscsi: `${ROOT}/Fabrics/iscsi/Connections`,
+  fileSystems: `${STORAGE}/FileSystems`,
   jobs: `${ROOT}/JobService/Jobs`,
   manager: `${ROOT}/Managers/palisade`,
   events: `${ROOT}/Managers/palisade/LogServices/Events/Entries`,
@@ -47,7 +48,7 @@ export const URIS = {
 };
 
 /** What is read at first, and wherever something was missed. */
-const ALL = ['pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'log', 'around'];
+const ALL = ['pools', 'drives', 'volumes', 'connections', 'shares', 'jobs', 'manager', 'log', 'around'];
 /** What the net reads: each event is told, and a log is as long as there is somebody to read it. */
 const NETTED = ALL.filter((name) => name !== 'log');
 
@@ -100,6 +101,8 @@ class Live {
   drivesOf = $state.raw<Drive[]>([]);
   volumes = $state.raw<Volume[]>([]);
   connections = $state.raw<Connection[]>([]);
+  /** File systems of volumes, with their shares in them. */
+  fileSystems = $state.raw<FileSystem[]>([]);
   jobs = $state.raw<Job[]>([]);
   manager = $state.raw<Manager | null>(null);
   log = $state.raw<LogEntry[]>([]);
@@ -115,7 +118,7 @@ class Live {
   shelves = $derived(shelves(this.drives, this.around.chassis));
   /** What the daemon raised, the gravest first; none where it keeps no list. */
   alarms = $derived(this.around.alerts && alarms(this.around.conditions, this.around.alerts));
-  verdict = $derived(verdict(this.pools, this.drives, this.connections, this.manager, this.alarms ?? []));
+  verdict = $derived(verdict(this.pools, this.drives, this.connections, this.manager, this.alarms ?? [], this.fileSystems));
   isLost = $derived(this.user !== null && (this.link === 'lost' || !this.isReachable));
   /** Whether some of what is shown is old. */
   isOld = $derived(this.isLost || this.failed.size > 0);
@@ -146,7 +149,7 @@ class Live {
     return this.privileges.includes(privilege);
   }
 
-  /** May change arrays, volumes and exports. */
+  /** May change arrays, volumes, exports and shares. */
   get mayChange(): boolean {
     return this.can('ConfigureComponents');
   }
@@ -260,6 +263,7 @@ class Live {
     this.drivesOf = [];
     this.volumes = [];
     this.connections = [];
+    this.fileSystems = [];
     this.jobs = [];
     this.manager = null;
     this.log = [];
@@ -474,6 +478,10 @@ class Live {
         this.connections = merged(this.connections, (await Promise.all(all)).flat());
         break;
       }
+      case 'shares':
+        // Three levels: shares are in a collection of their own.
+        this.fileSystems = merged(this.fileSystems, await client.all<FileSystem>(URIS.fileSystems, 250, 3));
+        break;
       case 'jobs':
         this.jobs = merged(this.jobs, await client.all<Job>(URIS.jobs));
         break;

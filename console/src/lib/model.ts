@@ -1,8 +1,9 @@
 // What the pages show, made of the daemon's resources. Pure.
 
 import { time } from './format';
+import { shareTroubles } from './shares';
 import type {
-  Chassis, Condition, Connection, Drive, DriveState, ExportKind, IscsiExport, Health, Job, Manager, Pool, Port, ServiceConditions, ServiceHealth,
+  Chassis, Condition, Connection, Drive, DriveState, ExportKind, FileSystem, IscsiExport, Health, Job, Manager, Pool, Port, ServiceConditions, ServiceHealth,
   ShelfBay, ShelfTold, Slot, Supply,
 } from './redfish';
 
@@ -229,13 +230,14 @@ export interface Trouble {
 /** The page of a resource, if it has one. */
 export function pageOf(uri: string | undefined): string | null {
   if (!uri) return null;
-  const part = /\/(StoragePools|Drives|Volumes|Connections|Jobs|Endpoints|Accounts|Sessions|EthernetInterfaces|Sensors|Fans|PowerSupplies)(?:\/([^/#]+))?/.exec(uri);
+  const part = /\/(FileSystems|StoragePools|Drives|Volumes|Connections|Jobs|Endpoints|Accounts|Sessions|EthernetInterfaces|Sensors|Fans|PowerSupplies)(?:\/([^/#]+))?/.exec(uri);
   if (!part) return null;
   const [, kind, id] = part;
   switch (kind) {
     case 'StoragePools': return id ? `/arrays/${id}` : '/arrays';
     case 'Drives': return id ? `/drives/${id}` : '/shelf';
     case 'Volumes': return '/volumes';
+    case 'FileSystems': return '/shares';
     case 'Jobs': return '/jobs';
     case 'EthernetInterfaces': return '/ports';
     case 'Sensors': return '/shelf#sensors';
@@ -291,8 +293,9 @@ export function verdict(
   connections: Connection[],
   manager: Manager | null,
   raised: Trouble[] = [],
+  systems: FileSystem[] = [],
 ): { word: Word; reasons: Trouble[] } {
-  const own = troubles(pools, all, connections);
+  const own = [...troubles(pools, all, connections), ...shareTroubles(systems)];
   // What is raised of something says it in better words.
   const told = new Set(raised.map((one) => one.page));
   const reasons = [...raised, ...own.filter((one) => !told.has(one.page))];
@@ -485,17 +488,19 @@ export function connectLines(connection: Connection, here: string): string[] {
 /** Which of the things held change with a resource: names of the store's collections. */
 export function touched(uri: string | undefined): string[] {
   const path = uri ?? '';
-  if (path.includes('/StoragePools')) return ['pools', 'drives', 'volumes', 'jobs', 'manager'];
+  // First: the name of a share may be any of the words below.
+  if (path.includes('/FileSystems')) return ['shares', 'volumes', 'manager'];
+  if (path.includes('/StoragePools')) return ['pools', 'drives', 'volumes', 'shares', 'jobs', 'manager'];
   // A drive that comes or goes is in a bay, or is not any more.
   if (path.includes('/Drives')) return ['drives', 'pools', 'manager', 'around'];
-  if (path.includes('/Volumes')) return ['volumes', 'pools', 'manager'];
+  if (path.includes('/Volumes')) return ['volumes', 'pools', 'shares', 'manager'];
   if (path.includes('/Connections')) return ['connections', 'volumes', 'manager'];
   if (path.includes('/Endpoints')) return ['connections'];
   if (path.includes('/Jobs')) return ['jobs', 'pools', 'drives', 'manager'];
   if (path.includes('/ServiceConditions') || path.includes('/Chassis') || path.includes('/EthernetInterfaces')) return ['around', 'manager'];
   if (path.includes('/AccountService') || path.includes('/SessionService')) return [];
   if (path.includes('/EventService')) {
-    return ['pools', 'drives', 'volumes', 'connections', 'jobs', 'manager', 'around', 'log'];
+    return ['pools', 'drives', 'volumes', 'connections', 'shares', 'jobs', 'manager', 'around', 'log'];
   }
   return ['manager'];
 }

@@ -185,7 +185,7 @@ export interface IscsiExport {
   Sessions: string[];
 }
 
-/** How an export of the server itself is, asked as a program asks. */
+/** How something is that others than the daemon serve, asked as a client asks. */
 export interface ServiceHealth {
   State: 'Ok' | 'Starting' | 'Failed';
   /** In seconds since 1970. */
@@ -223,6 +223,64 @@ export interface Connection extends Resource {
       Connected?: { Host?: string; Controller: number; Queues: number; Address?: string; LocalAddress?: string }[];
       /** Clients that have it over NBD; without an address, a process of the machine. */
       Clients?: { Address?: string; LocalAddress?: string }[];
+    };
+  };
+}
+
+/** A user of a file system's shares, over SMB. */
+export interface ShareUser {
+  UserName: string;
+  UID: number;
+}
+
+/** How a share is by one protocol. */
+export interface ShareProtocol {
+  Protocol: 'Smb' | 'Nfs';
+  Server: string;
+  Version?: string;
+  Url: string;
+  /** Addresses of clients that are connected. */
+  Clients: string[];
+  Health: ServiceHealth;
+}
+
+export interface FileShare extends Resource {
+  /** Its directory in the file system. */
+  FileSharePath?: string;
+  /** By version: `SMBv3_1_1`. */
+  FileSharingProtocols?: string[];
+  DefaultAccessCapabilities?: ('Read' | 'Write')[];
+  Oem: {
+    Palisade: {
+      ReadOnly: boolean;
+      Smb: boolean;
+      Nfs: boolean;
+      /** `NAME` or `NAME:ro`; none: all users. */
+      SmbUsers: string[];
+      /** `ADDRESS/BITS`, with `:ro` behind it only to read; none: nobody. */
+      NfsClients: string[];
+      Protocols: ShareProtocol[];
+    };
+  };
+}
+
+/** A volume's file system, as long as it is shared. */
+export interface FileSystem extends Resource {
+  Capacity?: { Data?: { AllocatedBytes?: number; ConsumedBytes?: number } };
+  ExportedShares?: Ref & { Members?: FileShare[] };
+  Actions?: { Oem?: Record<string, { target: string }> };
+  Oem: {
+    Palisade: {
+      Array: string;
+      ArrayUUID: string;
+      Volume?: Ref;
+      Type?: string;
+      Mounted: boolean;
+      ReadOnly: boolean;
+      SmbListen: string;
+      NfsListen: string;
+      Users: ShareUser[];
+      Health: ServiceHealth;
     };
   };
 }

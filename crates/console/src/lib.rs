@@ -39,6 +39,7 @@ const PAGES: &[&str] = &[
     "/arrays",
     "/volumes",
     "/exports",
+    "/shares",
     "/ports",
     "/jobs",
     "/alerts",
