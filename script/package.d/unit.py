@@ -7,9 +7,17 @@ import subprocess
 STATUS = "/proc/self/status"
 # Capabilities by their numbers (linux/capability.h), of those that units here name.
 NUMBERS = {
+    "CAP_CHOWN": 0,
     "CAP_DAC_OVERRIDE": 1,
+    "CAP_DAC_READ_SEARCH": 2,
+    "CAP_FOWNER": 3,
+    "CAP_FSETID": 4,
+    "CAP_KILL": 5,
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
     "CAP_NET_BIND_SERVICE": 10,
     "CAP_IPC_LOCK": 14,
+    "CAP_SYS_PTRACE": 19,
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_RESOURCE": 24,
 }

@@ -2,6 +2,7 @@
 
 const ISCSI: &str = "crates/palisade/tests/all/iscsi.rs";
 const REMOTE: &str = "crates/palisade/tests/all/remote.rs";
+const SHARING: &str = "crates/palisade/tests/all/sharing.rs";
 const SERVICES: &str = "crates/palisade/tests/all/services.rs";
 
 /// What only a test beside the code can bring about, or another test of the program does: the
@@ -28,6 +29,41 @@ pub const ELSEWHERE: &[(&str, &str, &[&str])] = &[
             "SecretNotRead",
         ],
     ),
+    (
+        SHARING,
+        "what_is_no_share_is_refused",
+        &[
+            "ArrayShared",
+            "ExportOfShared",
+            "ShareClient",
+            "ShareExists",
+            "ShareFailed",
+            "ShareListen",
+            "ShareListens",
+            "ShareName",
+            "ShareOnExported",
+            "ShareProtocol",
+            "ShareTwice",
+            "ShareUserName",
+            "ShareWithoutProtocol",
+            "SharedNotFormatted",
+            "SharedShrink",
+            "VolumeHolds",
+            "VolumeShared",
+        ],
+    ),
+    (
+        SHARING,
+        "what_can_not_be_done_with_shares_is_told",
+        &["NoShareUser", "ShareInUse", "ShareUserExists", "ShareUserFailed", "ShareUserPassword"],
+    ),
+    (SHARING, "who_may_have_a_share_is_said_while_it_is_had", &["ShareUserNamed"]),
+    (
+        "crates/redfish/src/change/share_tests.rs",
+        "users_of_shares_are_changed_and_their_passwords_told_nowhere",
+        &["ActionParameterValueError"],
+    ),
+    ("crates/control/src/shares_tests.rs", "a_request_says_what_it_has_to", &["ShareOverwrite"]),
     (ISCSI, "a_secret_that_is_not_kept_makes_no_export", &["ChapNotKept"]),
     (REMOTE, "namespaces_that_die_together_are_in_no_group", &["SameDrive", "NotOneDrive"]),
     (REMOTE, "flags_of_a_connection", &["SubsystemOtherwise", "FewIOQueues", "BadHost"]),

@@ -41,6 +41,7 @@ mod remote;
 mod restart;
 mod services;
 mod shares;
+mod sharing;
 mod shelf;
 mod takeover;
 mod tgt;

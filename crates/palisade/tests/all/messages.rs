@@ -31,6 +31,7 @@ DriveEmpty drive inspect {dir}/empty
 NoPalisadeRecord drive inspect {0}
 OverwriteNamesOther drive wipe {0} --yes --overwrite {2}
 Unconfirmed drive wipe {0}
+Unconfirmed share delete docs
 WipeHoldsData drive wipe {1} --yes
 SocketTaken serve --config {dir}/config.toml --socket {dir}/config.toml
 SocketNotMade serve --config {dir}/config.toml --socket /proc/none/palisade.sock
@@ -44,6 +45,8 @@ ArrayRunning array assemble data
 NoVolume volume delete data/none --yes
 NoExport export delete data:9
 NoExportId export delete 9
+NoShare share show none
+NoShares share user add alice
 NoAlert alert ack 0
 NoTaskId task pause none
 NoTask task pause data:scrub

@@ -17,7 +17,10 @@ use std::net::TcpStream;
 #[test]
 fn without_a_daemon_commands_exit_with_4() {
     let place = Place::new(0);
-    for words in [&["status"][..], &["array", "list"], &["volume", "list"], &["drive", "list"]] {
+    for noun in ["array", "volume", "drive", "share"] {
+        assert!(place.refuses(4, &[noun, "list"]).contains("palisade serve"));
+    }
+    for words in [&["status"][..], &["share", "user", "list"]] {
         assert!(place.refuses(4, words).contains("palisade serve"));
     }
     let other = place.dir.path().join("other.sock");
@@ -39,6 +42,9 @@ fn wrong_usage_exits_with_2() {
         &["volume", "create", "novolume", "--size", "1M"],
         &["volume", "create", "a/v", "--size", "-1"],
         &["array", "wait", "a", "--timeout", "soon"],
+        &["share", "create", "docs", "--volume", "a/v"],
+        &["share", "create", "docs", "--volume", "a/v", "--smb", "--overwrite"],
+        &["share", "set", "docs"],
     ] {
         assert!(!place.fails(2, words).is_empty());
     }
@@ -69,6 +75,11 @@ fn what_is_not_there_exits_with_1() {
         &["export", "create", "none/v", "--nbd", "127.0.0.1:0"],
         &["export", "delete", "none:1"],
         &["export", "delete", "1"],
+        &["share", "create", "docs", "--volume", "none/v", "--smb"],
+        &["share", "show", "docs"],
+        &["share", "set", "docs", "--nfs"],
+        &["share", "delete", "docs", "--yes"],
+        &["share", "user", "password", "alice", "--share", "docs"],
         &["drive", "inspect", "/no/such/drive"],
         &["drive", "inspect", &place.name(0)],
         &["array", "create", "a", "--level", "1", "--drives", "/no/such/drive", "/nor/this"],
