@@ -3,8 +3,9 @@
 
 use crate::common::place::{Daemon, Place, Served};
 use crate::common::{
-    MIB, Rng, program, random_file, run, start, succeeded, tools_are_there, until, wait,
+    MIB, Rng, program, random_file, run, start, succeeded, text, tools_are_there, until, wait,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Child;
@@ -175,20 +176,29 @@ fn qemu_io_writes_zeroes_discards_and_flushes() {
 }
 
 /// Starts fio's `nbd` engine on a part of a volume: random reads and writes of 4 to 256 KiB that
-/// keep to no stripe, every block read back and its checksum compared, several times over.
+/// keep to no stripe, every block read back and its checksum compared, until [`end_fio`].
 fn fio(served: &Served, offset: &str, size: &str, seed: u64) -> Child {
     let mut fio = program("fio");
-    fio.args(["--name=load", "--ioengine=nbd", "--iodepth=16", "--rw=randrw", "--loops=200"]);
+    fio.args(["--name=load", "--ioengine=nbd", "--iodepth=16", "--rw=randrw"]);
     fio.args(["--bsrange=4k-256k", "--blockalign=4k", "--verify=crc32c", "--verify_fatal=1"]);
     fio.args([
         "--verify_state_save=0",
         "--do_verify=1",
         "--verify_backlog=64",
         "--time_based",
-        "--runtime=6",
+        // Longer than anything may take.
+        "--runtime=86400",
     ]);
     fio.arg(format!("--uri={}", served.uri)).arg(format!("--randseed={seed}"));
     start(fio.arg(format!("--offset={offset}")).arg(format!("--size={size}")))
+}
+
+/// Ends such a fio, which has found nothing wrong until then: it says so, and that it was ended.
+fn end_fio(load: Child) {
+    kill_process(Pid::from_child(&load), Signal::INT).expect("told");
+    let ended = wait(load, LOAD, "fio");
+    let said = text(&ended);
+    assert!(ended.status.code() == Some(128) && said.contains("err= 0"), "{said}");
 }
 
 /// fio verifies while drives of an array are lost, replaced and rebuilt, one after the other.
@@ -218,14 +228,12 @@ fn fio_beside_loss_and_rebuild(level: &str, cores: u16, strip: &str, lost: &[usi
         let number = slot.to_string();
         daemon.call(&["array", "replace", "a", "--slot", &number, "--with", &drives[*slot]]);
         let running = loads.iter_mut().all(|load| load.try_wait().expect("asked").is_none());
-        assert!(running, "fio ended before the rebuild began");
+        assert!(running, "fio has found something wrong");
         daemon.settle("a");
     }
     let shown = daemon.show("a");
     assert_eq!(shown["state"], "optimal", "{shown}");
-    for load in loads {
-        succeeded("fio", &wait(load, LOAD, "fio"));
-    }
+    loads.into_iter().for_each(end_fio);
     daemon.scrub("a");
     daemon.stop();
     Place::read_array(&["--check"], &drives);
