@@ -6,10 +6,11 @@ export PALISADE_SOCKET=/tmp/palisade.socket
 # What the daemon and `palisade services` say.
 SAID=/tmp/daemon.log
 FOLDER=/tmp/services
-# The volume's link, and its bytes.
+# The volume's link, and MiB of it and of a drive.
 LINK=/dev/palisade/data/v
 DEV=$LINK
 MIB=64
+DRIVE_MIB=128
 # Numbers of the processes, kept in files: each check has a shell of its own.
 PID=/tmp/daemon.pid
 SERVICES_PID=/tmp/services.pid
@@ -57,7 +58,7 @@ wait_for() { within "$PATIENCE" "$@" || fail "not within $PATIENCE s: $*"; }
 need_array() {
     local drives='' one
     for one in 0 1 2 3 4; do
-        truncate -s 128M "/dev/shm/drive-$one"
+        truncate -s ${DRIVE_MIB}M "/dev/shm/drive-$one"
         drives="$drives /dev/shm/drive-$one"
     done
     start_daemon 2 && start_services || return 1

@@ -14,13 +14,21 @@ GUEST=${CARGO_TARGET_DIR:-$ROOT/target}/guest
 # The kernels that there are images of.
 KERNELS=(6.1 6.12)
 # The packages that the guest's programs come from, with what they depend on.
-GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq libiscsi-bin mdadm mount nvme-cli open-iscsi tgt util-linux xfsprogs)
+GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq libiscsi-bin mdadm mount nvme-cli open-iscsi tgt util-linux xfsprogs
+    cifs-utils libnss-wrapper nfs-common nfs-ganesha-vfs samba smbclient)
 GUEST_PROGRAMS=(bin/dash usr/sbin/nvme usr/bin/fio bin/dd usr/bin/seq sbin/blkdiscard sbin/blockdev
     sbin/fstrim sbin/mdadm usr/bin/jq sbin/losetup sbin/mkfs.ext4 sbin/e2fsck sbin/mkfs.xfs usr/sbin/xfs_repair sbin/xfs_repair
-    sbin/iscsid sbin/iscsiadm usr/sbin/tgtd usr/sbin/tgtadm usr/bin/iscsi-test-cu usr/bin/iscsi-inq usr/bin/iscsi-ls usr/bin/timeout)
+    sbin/iscsid sbin/iscsiadm usr/sbin/tgtd usr/sbin/tgtadm usr/bin/iscsi-test-cu usr/bin/iscsi-inq usr/bin/iscsi-ls usr/bin/timeout
+    usr/sbin/smbd usr/bin/smbpasswd usr/bin/testparm usr/bin/smbcontrol usr/bin/smbclient usr/bin/ganesha.nfsd
+    sbin/mount.cifs usr/sbin/mount.cifs sbin/mount.nfs4 usr/sbin/mount.nfs4 sbin/blkid sbin/wipefs usr/sbin/xfs_growfs
+    sbin/xfs_growfs sbin/resize2fs)
+# What these start or load besides, by its path.
+GUEST_PLUGINS=(
+    usr/lib/x86_64-linux-gnu/{libnss_wrapper.so,ganesha/libfsalvfs.so,libnfsidmap/nsswitch.so})
 # With the modules that these need. What a kernel has built in is no module.
 GUEST_MODULES=(nvme nvme-tcp nvmet nvmet-tcp virtio_pci virtio_net virtio_blk virtio_console ext4 xfs loop null_blk ublk_drv raid0 raid456
     target_core_mod target_core_iblock iscsi_target_mod iscsi_tcp sd_mod
+    cifs nfs nfsv4 ccm cmac gcm ghash-generic nls_utf8
     crc32c-intel crc32c_generic libcrc32c crc32_generic)
 # What image needs on this machine.
 IMAGE_TOOLS=(cpio:cpio xz:xz-utils readelf:binutils depmod:kmod flock:util-linux)
@@ -114,16 +122,17 @@ needed_libraries() {
     readelf -d "$1/$2" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
 }
 
-# add_program ROOT STAGE PATH: copies it, and what it needs of libraries to lib/.
+# add_program ROOT STAGE PATH [FOLDER]: copies it to that folder, bin if none is given, and what it
+# needs of libraries to lib/.
 add_program() {
-    local root=$1 stage=$2 name folder wanted
-    cp -L "$root/$3" "$stage/bin/" || return 1
-    mapfile -t wanted < <(needed_libraries "$stage" "bin/${3##*/}")
+    local root=$1 stage=$2 to=${4:-bin} name folder wanted
+    mkdir -p "$stage/$to" && cp -L "$root/$3" "$stage/$to/" || return 1
+    mapfile -t wanted < <(needed_libraries "$stage" "$to/${3##*/}")
     while [ ${#wanted[@]} -gt 0 ]; do
         name=${wanted[0]}
         wanted=("${wanted[@]:1}")
         [ ! -e "$stage/lib/$name" ] || continue
-        for folder in {usr/,}lib/x86_64-linux-gnu{,/ceph}; do
+        for folder in {usr/,}lib/x86_64-linux-gnu{,/ceph,/samba} usr/lib/ganesha; do
             [ -e "$root/$folder/$name" ] || continue
             cp -L "$root/$folder/$name" "$stage/lib/$name"
             mapfile -t -O ${#wanted[@]} wanted < <(needed_libraries "$stage" "lib/$name")
@@ -176,7 +185,10 @@ make_image() {
     for program in "${GUEST_PROGRAMS[@]}"; do
         [ ! -e "$root/$program" ] || add_program "$root" "$stage" "$program" || return 1
     done
-    [ -e "$root/etc/mke2fs.conf" ] && cp "$root/etc/mke2fs.conf" "$stage/etc/"
+    for program in "${GUEST_PLUGINS[@]}"; do
+        add_program "$root" "$stage" "$program" "${program%/*}" || return 1
+    done
+    cp "$root"/etc/{mke2fs.conf,netconfig} "$stage/etc/" || return 1
     add_modules "$root" "$stage" "$version" || return 1
     # Not compressed: an emulated machine unpacks slowly.
     (cd "$stage" && find . -print0 | LC_ALL=C sort -z \

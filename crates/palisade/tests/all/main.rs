@@ -22,6 +22,7 @@ mod fuse;
 mod guest;
 mod guest_drives;
 mod guest_iscsi;
+mod guest_shares;
 mod guest_shelf;
 mod guest_ublk;
 mod history;
