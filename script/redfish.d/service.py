@@ -11,11 +11,31 @@ import sys
 
 from daemon import LIMIT
 from network import fetch
-from report import FAIL, PASS, WARN, Failure
+from report import FAIL, PASS, WARN, Failure, claim
 
 TOOL = pathlib.Path(__file__).with_name("validator.py")
 # The validator's words; what it skips are properties that need not be there.
 WORDS = {"PASS": PASS, "WARN": WARN, "FAIL": FAIL}
+
+
+# Swordfish has file systems below the storage of a system, as has the schema of a share (FileShare,
+# 1.3.0): the lists of URIs of what is above a share lack that place.
+BELOW_SYSTEMS = {
+    "FileSystemCollection": "",
+    "FileSystem": "/{FileSystemId}",
+    "FileShareCollection": "/{FileSystemId}/ExportedFileShares",
+}
+
+
+def complete(schemas):
+    """Adds the places of file systems below systems to the schemas of a folder."""
+    for name, rest in BELOW_SYSTEMS.items():
+        path = schemas / f"{name}_v1.xml"
+        text = path.read_text()
+        known = "<String>/redfish/v1/Storage/{StorageId}/FileSystems"
+        claim(known in text and "/v1/Systems/" not in text, f"{path.name} has other URIs")
+        below = f"<String>/redfish/v1/Systems/{{SystemId}}/Storage/{{StorageId}}/FileSystems{rest}"
+        path.write_text(text.replace(known, f"{below}</String>{known}", 1))
 
 
 def collect(place):
@@ -23,6 +43,7 @@ def collect(place):
     schemas = place.folder / "schemas"
     shutil.rmtree(schemas, ignore_errors=True)
     shutil.copytree(place.target / "schemas", schemas, ignore=shutil.ignore_patterns("stamp"))
+    complete(schemas)
     for path in re.findall(r'Uri="(/[^"]+)"', fetch(place.local, "/redfish/v1/$metadata")):
         name = path.rstrip("/").rsplit("/", 1)[-1]
         name = name if name.endswith(".xml") else f"{name}_v1.xml"

@@ -2,7 +2,7 @@
 
 use super::{Standing, collection, link, put, uri};
 use crate::oem;
-use crate::routes::{Match, Resource};
+use crate::routes::{Match, Resource, encoded};
 use crate::view::{FileSystem, Protocol, ServiceState, Share, View};
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,8 @@ fn share(view: &View, volume: &str, name: &str) -> Option<Value> {
     Some(json!({
         "@odata.id": uri::file_share(&of.volume_uuid, &own.name),
         "@odata.type": "#FileShare.v1_3_0.FileShare",
-        "Id": own.name,
+        // As the URI has it.
+        "Id": encoded(&own.name),
         "Name": own.name,
         "FileSharePath": format!("/shares/{}", own.name),
         "FileSharingProtocols": protocols(own),
