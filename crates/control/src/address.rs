@@ -4,6 +4,7 @@ use ::iscsi::{Identity, UNIT};
 use ::nvme::nqn::Nqn;
 use format::{ExportAddress, Listener};
 use redfish::messages as say;
+use redfish::messages::Entry;
 use redfish::view::Error;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
@@ -92,6 +93,21 @@ fn check_path(path: &str) -> Result<(), &'static str> {
 pub fn check_tcp(text: &str, option: &str) -> Result<(), Error> {
     let hint = format!("use {option} ADDR:PORT, such as 192.0.2.1:4420");
     tcp_parts(text).map(|_| ()).map_err(|what| wrong(text, what, &hint))
+}
+
+/// An IP address with a port, at which a server of others is to listen.
+///
+/// # Errors
+/// It is none: `entry` says so, of the text and why.
+pub fn of_server(text: &str, entry: &'static Entry) -> Result<SocketAddr, Error> {
+    let wrong = |what: &str| Error::new(entry, &[&text, &what]);
+    let own: SocketAddr = text.parse().map_err(|_| wrong("it is no IP address with a port"))?;
+    if let SocketAddr::V6(v6) = own
+        && v6.scope_id() != 0
+    {
+        return Err(wrong("it is of one interface (%)"));
+    }
+    if own.port() == 0 { Err(wrong("its port is 0")) } else { Ok(own) }
 }
 
 /// Checks `ADDR:PORT` that hosts are told to connect to: they take it as it is, and look no names

@@ -82,7 +82,7 @@ fn shared(
     export: &ExportStatus,
     standing: &Standing,
 ) -> Option<view::FileSystem> {
-    let ExportAddress::Shares(own) = &export.address else { return None };
+    let own = shares::export(&export.address)?;
     let told = standing.services().shown(&export_id(&array.name, export.id)).unwrap_or_default();
     let of = (&*array.name, &*export.volume_name, export.volume.to_string());
     Some(shares::shown(own, of, (told.files.as_deref(), told.health)))

@@ -1,7 +1,7 @@
 //! Exports over iSCSI: what a request has to say, what `palisade services` is told, and what is
 //! shown. Who speaks the protocol is no part of the daemon ([`crate::services`]).
 
-use crate::address::{check_advertise, told_instead};
+use crate::address::{check_advertise, of_server, told_instead};
 use crate::chance;
 use ::iscsi::{Account, Identity, Name, Secret, UNIT};
 use format::limits::SECRETS_END;
@@ -42,14 +42,7 @@ pub fn check(request: &view::CreateIscsi) -> Result<(), Error> {
 }
 
 fn portal(text: &str) -> Result<SocketAddr, Error> {
-    let wrong = |what: &str| Error::new(&say::BAD_PORTAL, &[&text, &what]);
-    let address: SocketAddr = text.parse().map_err(|_| wrong("it is no IP address with a port"))?;
-    if let SocketAddr::V6(own) = address
-        && own.scope_id() != 0
-    {
-        return Err(wrong("it is of one interface (%)"));
-    }
-    if address.port() == 0 { Err(wrong("its port is 0")) } else { Ok(address) }
+    of_server(text, &say::BAD_PORTAL)
 }
 
 fn name(text: &str) -> Result<Name, Error> {

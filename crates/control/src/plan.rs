@@ -283,7 +283,7 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
     let (name, runs) = (array.name.as_str(), array.state != ArrayState::Stopped);
     match change {
         Change::DeleteArray { .. } => {
-            has_no_shares(array)?;
+            shares::has_none(name, &shares::seen(array))?;
             return Ok(deleted(view, array, looked));
         }
         Change::Assemble { request, .. } => return assembled(view, array, *request),
@@ -292,7 +292,7 @@ fn of_array(view: &View, change: &Change, looked: Looked) -> Result<Plan, Error>
     }
     let mut plan = match change {
         Change::Stop { .. } => {
-            has_no_shares(array)?;
+            shares::has_none(name, &shares::seen(array))?;
             let mut all: Vec<String> = ended_exports(array).collect();
             all.push(format!("stop array {name}"));
             steps(all)
@@ -337,7 +337,7 @@ fn exported(array: &Array, request: &view::CreateExport) -> Result<Plan, Error> 
     let at: Vec<&str> = at.map(String::as_str).collect();
     let volume = &volume_of(array, &request.volume)?.name;
     if let Some(own) = shared_of(array, volume) {
-        return Err(Error::new(&say::EXPORT_OF_SHARED, &[&own.volume, &own.names()]));
+        return Err(own.refuses(&say::EXPORT_OF_SHARED));
     }
     Ok(steps([match &request.local {
         None => format!("serve volume {name}/{volume} at {}", at.join(", ")),
@@ -361,62 +361,42 @@ fn shared_of(array: &Array, volume: &str) -> Option<Shared> {
     shares::seen(array).into_iter().find(|own| own.volume == name)
 }
 
-fn has_no_shares(array: &Array) -> Result<(), Error> {
-    let own: Vec<String> = shares::seen(array).iter().map(Shared::names).collect();
-    match own.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new(&say::ARRAY_SHARED, &[&array.name, &own.join(", ")])),
-    }
-}
-
 /// The plan of a change of shares. What a volume holds nobody knows here: the daemon does not look
 /// at its own volumes.
 fn of_share(view: &View, array: &Array, change: &ShareChange) -> Result<Plan, Error> {
-    let others = |name: &str| {
+    let volume = volume_of(array, change.volume())?;
+    let name = format!("{}/{}", array.name, volume.name);
+    let others = || {
         let all = view.status.arrays.iter().flat_map(shares::seen);
         all.filter(|own| own.volume != name).collect::<Vec<Shared>>()
     };
-    let lost = match change {
+    let own = shared_of(array, &volume.name).map(|own| own.own);
+    let there = |what: &str| own.as_ref().ok_or_else(|| Error::new(&say::NO_SHARE, &[&what]));
+    let mut lost = Vec::new();
+    match change {
         ShareChange::Create(request) => {
-            let volume = volume_of(array, &request.volume)?;
-            let name = format!("{}/{}", array.name, volume.name);
             if let Some(other) = array.exports.iter().find(|own| own.volume == volume.name) {
                 return Err(Error::new(&say::SHARE_ON_EXPORTED, &[&name, &other.id]));
             }
-            let own = shared_of(array, &volume.name);
-            let own = own.as_ref().map(|own| &own.own);
-            shares::created(request, (&name, own), &others(&name))?;
+            shares::created(request, (&name, own.as_ref()), &others())?;
             let size = format_size(volume.size_bytes);
-            request.overwrite.then(|| format!("whatever volume {name}, {size}, holds"))
+            lost.extend(
+                request.overwrite.then(|| format!("whatever volume {name}, {size}, holds")),
+            );
         }
         ShareChange::Set(request) => {
-            let volume = volume_of(array, &request.volume)?;
-            let missing = || Error::new(&say::NO_SHARE, &[&request.name]);
-            let Shared { volume, own } = shared_of(array, &volume.name).ok_or_else(missing)?;
-            shares::changed(request, (&volume, &own), &others(&volume))?;
-            None
+            shares::changed(request, (&name, there(&request.name)?), &others())?;
         }
-        ShareChange::Delete { volume, name, .. } => {
-            let missing = || Error::new(&say::NO_SHARE, &[name]);
-            let volume = volume_of(array, volume)?;
-            let own = shared_of(array, &volume.name).ok_or_else(missing)?;
-            shares::without(&own.own, name)?;
-            None
-        }
+        ShareChange::Delete { name, .. } => drop(shares::without(there(name)?, name)?),
         ShareChange::User(request) => {
-            let volume = volume_of(array, &request.volume)?;
-            let name = format!("{}/{}", array.name, volume.name);
-            let own = shared_of(array, &volume.name);
-            let own = own.ok_or_else(|| Error::new(&say::NO_SHARE, &[&name]))?;
-            shares::check_user_change(request, (&name, &own.own))?;
+            shares::check_user_change(request, (&name, there(&name)?))?;
             let users = array.filesystems.iter().find(|own| own.volume == volume.name);
             let is_there = |own: &view::ShareUser| own.name == request.name;
             let is_there = users.is_some_and(|own| own.users.iter().any(is_there));
             shares::check_user_is(request, &name, is_there)?;
-            None
         }
-    };
-    Ok(Plan { lost: lost.into_iter().collect(), ..steps([change.words(view)]) })
+    }
+    Ok(Plan { lost, ..steps([change.words(view)]) })
 }
 
 fn ended_exports(array: &Array) -> impl Iterator<Item = String> {
@@ -567,7 +547,7 @@ fn resized(array: &Array, volume: &Volume, bytes: u64) -> Result<Plan, Error> {
 
 fn deleted_volume(array: &Array, volume: &Volume) -> Result<Plan, Error> {
     if let Some(own) = shared_of(array, &volume.name) {
-        return Err(Error::new(&say::VOLUME_SHARED, &[&own.volume, &own.names()]));
+        return Err(own.refuses(&say::VOLUME_SHARED));
     }
     if let Some(export) = array.exports.iter().find(|export| export.volume == volume.name) {
         let error = failure::told(&ManageError::Exported(volume.name.clone()));

@@ -12,7 +12,7 @@ use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
 use crate::services::Left;
-use crate::shares::{has_none, shared_of};
+use crate::shares::{self, has_none, shared_of};
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, IscsiExport, Listener, NvmeExport};
@@ -72,7 +72,7 @@ impl Manager {
         let running = self.running().await?;
         drop(exports);
         let now = running.iter().find(|own| own.uuid == array.uuid);
-        now.map_or(Ok(()), has_none)?;
+        now.map_or(Ok(()), |now| has_none(&now.name, &shares::recorded(now)))?;
         Ok(held)
     }
 
@@ -122,8 +122,7 @@ impl Manager {
         let array = self.running_array(array).await?;
         let uuid = volume_uuid(&array, volume)?;
         if let Some(shared) = shared_of(&array, uuid) {
-            let args: [&dyn Display; 2] = [&shared.volume, &shared.names()];
-            return Err(Error::new(&say::VOLUME_SHARED, &args));
+            return Err(shared.refuses(&say::VOLUME_SHARED));
         }
         let ask = |array, reply| Request::VolumeDelete(array, uuid.into(), reply);
         let export = array.exports.iter().find(|export| export.volume == uuid);
@@ -154,8 +153,7 @@ impl Manager {
         let address = wanted(request, array, &recorded, &exports)?;
         let volume = volume_uuid(array, &request.volume)?;
         if let Some(shared) = shared_of(array, volume) {
-            let args: [&dyn Display; 2] = [&shared.volume, &shared.names()];
-            return Err(Error::new(&say::EXPORT_OF_SHARED, &args));
+            return Err(shared.refuses(&say::EXPORT_OF_SHARED));
         }
         if address.is_others() {
             self.standing.services().check().await?;
@@ -289,8 +287,7 @@ impl Manager {
         let services = self.standing.services();
         let running = self.running().await.unwrap_or_default();
         let all = running.iter().flat_map(|array| {
-            let own =
-                array.exports.iter().filter(|own| matches!(own.address, ExportAddress::Shares(_)));
+            let own = array.exports.iter().filter(|own| shares::export(&own.address).is_some());
             own.map(|own| convert::export_id(&array.name, own.id))
         });
         let all: Vec<String> = all.filter(|id| !services.is_ublk(id)).collect();
@@ -390,19 +387,16 @@ impl Manager {
     /// Serves what could not be served yet, such as at an address that was busy; says of what it
     /// now can.
     pub(crate) async fn retry_exports(&self) {
-        let mut exports = self.exports.lock().await;
-        let all_are_served = !exports.has_problems();
-        if all_are_served {
-            exports.forget_lookups();
-        }
-        drop(exports);
         if self.standing.services().are_made() {
             // The next turn is soon.
             let _ = self.settle_shares().await;
         }
-        if all_are_served {
+        let mut exports = self.exports.lock().await;
+        if !exports.has_problems() {
+            exports.forget_lookups();
             return;
         }
+        drop(exports);
         // The next turn is soon.
         let Ok(running) = self.running().await else { return };
         for array in &running {

@@ -33,7 +33,7 @@ use crate::files::File;
 use crate::lock::lock;
 use crate::{iscsi, shares};
 use engine::manage::command::{ArrayStatus, ExportStatus};
-use format::{ArrayRecord, ExportAddress, ExportRecord};
+use format::{ArrayRecord, ExportAddress, ExportRecord, ShareExport};
 use fuse::Look;
 use redfish::access::Secret;
 use redfish::messages as say;
@@ -184,19 +184,19 @@ fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -
     }
 }
 
-pub(crate) fn kind_of(
-    address: &ExportAddress,
-    volume: Uuid,
-    secret: Option<&Secret>,
-) -> Option<Kind> {
+fn kind_of(address: &ExportAddress, volume: Uuid, secret: Option<&Secret>) -> Option<Kind> {
     match address {
         ExportAddress::Iscsi(own) => Some(Kind::Iscsi(Box::new(iscsi::told(own, volume, secret)))),
-        ExportAddress::Shares(own) => Some(Kind::Shares(Box::new(shares::told(own)))),
+        ExportAddress::Shares(own) => Some(of_shares(own)),
         ExportAddress::Device => Some(Kind::Device),
         ExportAddress::Ublk => Some(Kind::Ublk),
         ExportAddress::File(path) => Some(Kind::File(path.clone())),
         _ => None,
     }
+}
+
+fn of_shares(own: &ShareExport) -> Kind {
+    Kind::Shares(Box::new(shares::told(own)))
 }
 
 fn absent() -> Error {
@@ -634,8 +634,8 @@ impl Services {
     }
 
     /// Something else is to be shared of a file system; what is there of it stays.
-    pub fn set_kind(&self, export: &str, kind: Kind) {
-        self.inner().change(export, |own| own.wanted.kind = kind);
+    pub fn set_shares(&self, export: &str, shares: &ShareExport) {
+        self.inner().change(export, |own| own.wanted.kind = of_shares(shares));
         self.changed.send_replace(());
     }
 

@@ -10,6 +10,7 @@
 //! - No two file systems are reached at one address.
 //! - Who may have a share is recorded in one form: networks as `ADDRESS/BITS`.
 
+use crate::address::of_server;
 use ::shares::names::folded;
 use ::shares::{NFS_PORT, Network, SMB_PORT, ShareName, UserName};
 use core::fmt::Display;
@@ -50,23 +51,13 @@ pub struct Shared {
 
 impl Shared {
     /// The names of all its shares.
-    pub fn names(&self) -> String {
-        names(&self.own)
+    fn names(&self) -> String {
+        self.own.shares.iter().map(|share| share.name.as_str()).collect::<Vec<_>>().join(", ")
     }
-}
 
-/// The names of all shares.
-pub fn names(own: &ShareExport) -> String {
-    own.shares.iter().map(|share| share.name.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-/// What is shared of a volume of this name, if an export is that.
-pub fn shared(array: &str, volume: &str, address: &ExportAddress) -> Option<Shared> {
-    match address {
-        ExportAddress::Shares(own) => {
-            Some(Shared { volume: format!("{array}/{volume}"), own: own.clone() })
-        }
-        _ => None,
+    /// Refuses what it stands in the way of, as `entry` says of the volume and its shares.
+    pub fn refuses(&self, entry: &'static Entry) -> Error {
+        Error::new(entry, &[&self.volume, &self.names()])
     }
 }
 
@@ -74,16 +65,32 @@ pub fn shared(array: &str, volume: &str, address: &ExportAddress) -> Option<Shar
 ///
 /// # Errors
 /// It has some.
-pub fn has_none(array: &ArrayStatus) -> Result<(), Error> {
-    let own = array.exports.iter().filter_map(|own| match &own.address {
-        ExportAddress::Shares(own) => Some(names(own)),
-        _ => None,
-    });
-    let own: Vec<String> = own.collect();
+pub fn has_none(array: &str, all: &[Shared]) -> Result<(), Error> {
+    let own: Vec<String> = all.iter().map(Shared::names).collect();
     match own.is_empty() {
         true => Ok(()),
-        false => Err(Error::new(&say::ARRAY_SHARED, &[&array.name, &own.join(", ")])),
+        false => Err(Error::new(&say::ARRAY_SHARED, &[&array, &own.join(", ")])),
     }
+}
+
+/// What is shared of a volume, if an export is that.
+pub fn export(address: &ExportAddress) -> Option<&ShareExport> {
+    match address {
+        ExportAddress::Shares(own) => Some(own),
+        _ => None,
+    }
+}
+
+/// The same, with the volume, which is of this array and called so.
+pub fn shared(array: &str, volume: &str, address: &ExportAddress) -> Option<Shared> {
+    let own = export(address)?.clone();
+    Some(Shared { volume: format!("{array}/{volume}"), own })
+}
+
+/// The shared file systems of an array that runs.
+pub fn recorded(array: &ArrayStatus) -> Vec<Shared> {
+    let all = array.exports.iter();
+    all.filter_map(|own| shared(&array.name, &own.volume_name, &own.address)).collect()
 }
 
 /// What is shared of a volume of an array, and what that is called.
@@ -123,16 +130,17 @@ pub fn seen(array: &view::Array) -> Vec<Shared> {
 /// # Errors
 /// It does not, or not in such a form.
 pub fn check_create(request: &view::CreateShare) -> Result<(), Error> {
-    if request.overwrite && request.format.is_none() {
-        return Err(Error::new(&say::SHARE_OVERWRITE, &[]));
-    }
-    let listens = [&request.smb_listen, &request.nfs_listen].into_iter().flatten();
-    listens.map(|text| listen(text)).try_for_each(|own| own.map(drop))?;
     share_of(request).map(drop)
 }
 
-/// The share that a request asks for.
+/// The share that a request asks for, if it says what it has to, in a possible form.
 fn share_of(request: &view::CreateShare) -> Result<format::Share, Error> {
+    if request.overwrite && request.format.is_none() {
+        return Err(Error::new(&say::SHARE_OVERWRITE, &[]));
+    }
+    for text in [&request.smb_listen, &request.nfs_listen].into_iter().flatten() {
+        listen(text)?;
+    }
     let name = &request.name;
     ShareName::new(name).map_err(|why| Error::new(&say::SHARE_NAME, &[name, &why]))?;
     let share = format::Share {
@@ -204,14 +212,7 @@ fn accesses<E: Display>(
 
 /// An address at which servers are to listen.
 fn listen(text: &str) -> Result<SocketAddr, Error> {
-    let wrong = |what: &str| Error::new(&say::SHARE_LISTEN, &[&text, &what]);
-    let own: SocketAddr = text.parse().map_err(|_| wrong("it is no IP address with a port"))?;
-    if let SocketAddr::V6(v6) = own
-        && v6.scope_id() != 0
-    {
-        return Err(wrong("it is of one interface (%)"));
-    }
-    if own.port() == 0 { Err(wrong("its port is 0")) } else { Ok(own) }
+    of_server(text, &say::SHARE_LISTEN)
 }
 
 /// What is recorded of a volume once a share of it is made. `own` is what was before, `others` are
@@ -224,7 +225,6 @@ pub fn created(
     (volume, own): (&str, Option<&ShareExport>),
     others: &[Shared],
 ) -> Result<ShareExport, Error> {
-    check_create(request)?;
     let share = share_of(request)?;
     is_new(&share.name, (volume, own), others)?;
     let mut export = match own {
@@ -498,7 +498,7 @@ pub fn shown(
             false => (view::ServiceState::Ok, files.note.clone()),
         };
     }
-    let made = export.make.map(|make| word(make.kind).to_owned());
+    let (made, here) = (export.make.map(|make| word(make.kind).to_owned()), own_address());
     let users = files.iter().flat_map(|files| &files.users);
     let user = |(name, uid): &(String, u32)| view::ShareUser { name: name.clone(), uid: *uid };
     let share = |own: &format::Share| view::Share {
@@ -506,7 +506,7 @@ pub fn shown(
         read_only: own.read_only,
         smb_users: own.users.iter().map(said).collect(),
         nfs_clients: own.clients.iter().map(said).collect(),
-        protocols: protocols(export, own, (files, &health)),
+        protocols: protocols((export, here), own, (files, &health)),
     };
     view::FileSystem {
         array: array.to_owned(),
@@ -538,9 +538,9 @@ fn said(own: &Access) -> String {
     format!("{}{}", own.who, if own.read_only { ONLY_READS } else { "" })
 }
 
-/// How a share is by each of its protocols, while its file system is so.
+/// How a share is by each of its protocols, while its file system is so; `here` is this machine.
 fn protocols(
-    export: &ShareExport,
+    (export, here): (&ShareExport, IpAddr),
     share: &format::Share,
     (files, health): (Option<&Files>, &view::ExportHealth),
 ) -> Vec<view::ShareProtocol> {
@@ -567,7 +567,7 @@ fn protocols(
             protocol,
             server: server.to_owned(),
             version: told.map(|told| told.version.clone()).filter(|own| !own.is_empty()),
-            url: url(protocol, (address, usual), &share.name),
+            url: url(protocol, (address, usual, here), &share.name),
             clients: told.map(|told| told.clients.clone()).unwrap_or_default(),
             health: view::ExportHealth { state, checked: health.checked, problem },
         }
@@ -577,12 +577,16 @@ fn protocols(
 
 /// How clients name a share (for NFS RFC 2224, section 2; for SMB the same form): the port only
 /// where it is not the usual one.
-fn url(protocol: view::Protocol, (address, usual): (&str, u16), share: &str) -> String {
+fn url(
+    protocol: view::Protocol,
+    (address, usual, here): (&str, u16, IpAddr),
+    share: &str,
+) -> String {
     let (protocol, share) = (protocol.word(), redfish::routes::encoded(share));
     let Ok(address) = address.parse::<SocketAddr>() else {
         return format!("{protocol}://{address}/{share}");
     };
-    let ip = if address.ip().is_unspecified() { own_address() } else { address.ip() };
+    let ip = if address.ip().is_unspecified() { here } else { address.ip() };
     let host = if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
     let port = address.port();
     let port = if port == usual { String::new() } else { format!(":{port}") };

@@ -43,6 +43,10 @@ fn shared(volume: &str, name: &str, others: &[Shared]) -> Shared {
     Shared { volume: volume.into(), own }
 }
 
+fn names(own: &ShareExport) -> String {
+    Shared { volume: "t/a".into(), own: own.clone() }.names()
+}
+
 fn listens(own: &ShareExport) -> (&str, &str) {
     (&own.smb, &own.nfs)
 }

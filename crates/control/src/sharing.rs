@@ -27,7 +27,7 @@ use format::{ExportAddress, Share, ShareExport};
 use redfish::change::ShareChange;
 use redfish::messages as say;
 use redfish::view::{self, Error, UserChange};
-use services::wire::{self, Kind, State};
+use services::wire::{self, State};
 use std::time::Duration;
 use tokio::time::timeout;
 use units::Uuid;
@@ -53,10 +53,8 @@ impl Recorded<'_> {
 
     /// What is shared of a volume of the array, and its export.
     fn shared(&self, volume: Uuid) -> Option<(&ExportStatus, &ShareExport)> {
-        self.array.exports.iter().find_map(|status| match &status.address {
-            ExportAddress::Shares(own) if status.volume == volume => Some((status, own)),
-            _ => None,
-        })
+        let own = self.array.exports.iter().filter(|own| own.volume == volume);
+        own.filter_map(|status| Some((status, shares::export(&status.address)?))).next()
     }
 
     /// What is shared of all other volumes, of arrays that don't run, too.
@@ -78,13 +76,7 @@ impl Recorded<'_> {
 impl Manager {
     /// Makes, changes or ends a share, or changes a user of shares.
     pub(crate) async fn make_share_change(&self, change: &ShareChange) -> Result<(), Error> {
-        let volume = match change {
-            ShareChange::Create(own) => &own.volume,
-            ShareChange::Set(own) => &own.volume,
-            ShareChange::Delete { volume, .. } => volume,
-            ShareChange::User(own) => &own.volume,
-        };
-        let _alone = self.holds.take(&format!("{volume} shares"), true).await;
+        let _alone = self.holds.take(&format!("{} shares", change.volume()), true).await;
         match change {
             ShareChange::Create(request) => self.create_share(request).await,
             ShareChange::Set(request) => self.set_share(request).await,
@@ -123,17 +115,12 @@ impl Manager {
             None => {
                 let address = ExportAddress::Shares(wanted.clone());
                 let ask = |array, reply| Request::ExportCreate(array, uuid.into(), address, reply);
-                self.ask_of(array, ask).await?
-            }
-        };
-        let id = convert::export_id(&array.name, status.id);
-        match &before {
-            Some(_) => self.standing.services().set_kind(&id, kind(&wanted)),
-            None => {
+                let status = self.ask_of(array, ask).await?;
                 let of = target(array, &status);
                 self.standing.services().want(array, &status, of, Ok(None));
+                status
             }
-        }
+        };
         let array = array.clone();
         drop(recorded);
         let Err(why) = self.share_served(&array, &status, &request.name).await else {
@@ -160,8 +147,6 @@ impl Manager {
         self.standing.services().check().await?;
         let (number, before, array) = (status.id, own.clone(), recorded.array.clone());
         let status = self.record(&array, number, &wanted).await?;
-        let id = convert::export_id(&array.name, number);
-        self.standing.services().set_kind(&id, kind(&wanted));
         drop(recorded);
         let Err(why) = self.share_served(&array, &status, &request.name).await else {
             return Ok(());
@@ -170,7 +155,7 @@ impl Manager {
         Err(why)
     }
 
-    /// Has what an export is recorded.
+    /// Has it recorded what an export is, and then served so.
     async fn record(
         &self,
         array: &ArrayStatus,
@@ -179,7 +164,10 @@ impl Manager {
     ) -> Result<ExportStatus, Error> {
         let address = ExportAddress::Shares(wanted.clone());
         let ask = |array, reply| Request::ExportSet(array, number, address, reply);
-        self.ask_of(array, ask).await
+        let status = self.ask_of(array, ask).await?;
+        let id = convert::export_id(&array.name, number);
+        self.standing.services().set_shares(&id, wanted);
+        Ok(status)
     }
 
     /// Records what was before. What can't be recorded stays, and is shown as it is.
@@ -188,11 +176,7 @@ impl Manager {
         // What was made meanwhile is.
         let now = recorded.array.exports.iter().find(|own| own.id == number);
         let make = before.make.filter(|_| now.is_some_and(is_to_be_made));
-        let before = ShareExport { make, ..before };
-        if self.record(&recorded.array, number, &before).await.is_ok() {
-            let id = convert::export_id(&recorded.array.name, number);
-            self.standing.services().set_kind(&id, kind(&before));
-        }
+        let _ = self.record(&recorded.array, number, &ShareExport { make, ..before }).await;
     }
 
     /// Forgets what is shared of a volume, once nothing of it is there; whether it is forgotten.
@@ -214,18 +198,21 @@ impl Manager {
             services.set_leaving(&id, false);
             return false;
         }
-        let ask = |array, reply| Request::ExportDelete(array, number, reply);
-        let outcome = match self.recorded(&array.uuid.to_string()).await {
-            Ok(recorded) => self.ask_of(&recorded.array, ask).await,
-            Err(why) => Err(why),
+        self.forget_shares(&array.uuid.to_string(), (number, &id)).await.is_ok()
+    }
+
+    /// Forgets an export of which nothing is there any more; one that can't be forgotten stays.
+    async fn forget_shares(&self, array: &str, (number, id): (u32, &str)) -> Result<(), Error> {
+        let forgotten = async {
+            let recorded = self.recorded(array).await?;
+            let ask = |array, reply| Request::ExportDelete(array, number, reply);
+            self.ask_of(&recorded.array, ask).await?;
+            self.standing.services().forget(id);
+            Ok(())
         };
-        match outcome.is_ok() {
-            true => services.forget(&id),
-            false => {
-                services.set_leaving(&id, false);
-                false
-            }
-        }
+        forgotten.await.inspect_err(|_| {
+            self.standing.services().set_leaving(id, false);
+        })
     }
 
     /// Waits until a share can be had that was just recorded.
@@ -283,20 +270,20 @@ impl Manager {
     async fn settle(&self, array: &ArrayStatus, number: u32) -> Result<(), Error> {
         let recorded = self.recorded(&array.uuid.to_string()).await?;
         let own = recorded.array.exports.iter().find(|own| own.id == number);
-        let Some(ExportStatus { address: ExportAddress::Shares(own), .. }) = own else {
-            return Ok(());
-        };
+        let Some(own) = own.and_then(|own| shares::export(&own.address)) else { return Ok(()) };
         let id = convert::export_id(&recorded.array.name, number);
         if !self.standing.services().is_made(&id) {
             return Ok(());
         }
         let made = ShareExport { make: None, ..own.clone() };
-        // It may have been settled meanwhile.
-        if own.make.is_some() {
-            self.record(&recorded.array, number, &made).await?;
+        match own.make.is_some() {
+            true => self.record(&recorded.array, number, &made).await.map(drop),
+            // It was settled meanwhile.
+            false => {
+                self.standing.services().set_shares(&id, &made);
+                Ok(())
+            }
         }
-        self.standing.services().set_kind(&id, kind(&made));
-        Ok(())
     }
 
     async fn end_share(&self, array: &str, volume: &str, name: &str) -> Result<(), Error> {
@@ -306,27 +293,17 @@ impl Manager {
         let (status, own) = recorded.shared(uuid).ok_or_else(missing)?;
         let id = convert::export_id(&recorded.array.name, status.id);
         let left = shares::without(own, name)?;
+        let number = status.id;
         if !left.shares.is_empty() {
-            let number = status.id;
             return self.end_one(recorded, number, left).await;
         }
-        let number = status.id;
         // Whatever is written there is written first, which takes its time.
         drop(recorded);
         match self.standing.services().leave(&id).await? {
             Left::Gone => {}
             Left::Busy(why) => return Err(Error::new(&say::SHARE_IN_USE, &[&name, &why])),
         }
-        let recorded = self.recorded(array).await.inspect_err(|_| {
-            self.standing.services().set_leaving(&id, false);
-        })?;
-        let ask = |array, reply| Request::ExportDelete(array, number, reply);
-        let outcome = self.ask_of(&recorded.array, ask).await;
-        match outcome.is_ok() {
-            true => drop(self.standing.services().forget(&id)),
-            false => drop(self.standing.services().set_leaving(&id, false)),
-        }
-        outcome
+        self.forget_shares(array, (number, &id)).await
     }
 
     /// Ends a share of several: nobody has it any more once this is answered.
@@ -340,7 +317,6 @@ impl Manager {
         services.check().await?;
         self.record(&recorded.array, number, &left).await?;
         let id = convert::export_id(&recorded.array.name, number);
-        services.set_kind(&id, kind(&left));
         drop(recorded);
         // How the others are is told by themselves.
         services.wait(&id, STARTS).await.map(drop)
@@ -377,20 +353,12 @@ impl Manager {
     }
 }
 
-/// What `palisade services` is told of it.
-fn kind(own: &ShareExport) -> Kind {
-    Kind::Shares(Box::new(shares::told(own)))
-}
-
 /// Whether an export's file system is to be made.
 fn is_to_be_made(status: &ExportStatus) -> bool {
-    matches!(&status.address, ExportAddress::Shares(own) if own.make.is_some())
+    shares::export(&status.address).is_some_and(|own| own.make.is_some())
 }
 
 /// A share of an export.
 fn recorded_share<'a>(status: &'a ExportStatus, name: &str) -> Option<&'a Share> {
-    match &status.address {
-        ExportAddress::Shares(own) => own.shares.iter().find(|share| share.name == name),
-        _ => None,
-    }
+    shares::export(&status.address)?.shares.iter().find(|share| share.name == name)
 }

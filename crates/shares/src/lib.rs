@@ -57,7 +57,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use system::{gone, private};
 
-/// The ports of both protocols.
+/// The ports of both protocols (IANA, "Service Name and Transport Protocol Port Number Registry").
 pub const SMB_PORT: u16 = 445;
 /// See [`SMB_PORT`].
 pub const NFS_PORT: u16 = 2049;

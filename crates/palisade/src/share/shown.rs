@@ -2,6 +2,7 @@
 
 use super::volume_of;
 use crate::output::{self, printable, state};
+use ::shares::{NFS_PORT, SMB_PORT};
 use redfish::dates;
 use redfish::view::{
     ExportHealth, FileSystem, Protocol, ServiceState, Share, ShareProtocol, ShareUser,
@@ -223,12 +224,11 @@ fn users(share: &Shown) -> String {
 /// Stands for an address where a server listens on all that its machine has.
 const ANY_ADDRESS: &str = "ADDR";
 
-/// Ports that clients take by themselves (IANA, "Service Name and Transport Protocol Port Number
-/// Registry").
+/// The port that clients take by themselves.
 const fn usual_port(protocol: Protocol) -> u16 {
     match protocol {
-        Protocol::Smb => 445,
-        Protocol::Nfs => 2049,
+        Protocol::Smb => SMB_PORT,
+        Protocol::Nfs => NFS_PORT,
     }
 }
 

@@ -50,6 +50,16 @@ impl ShareChange {
         }
     }
 
+    /// The UUID of the volume whose file system it is of.
+    pub fn volume(&self) -> &str {
+        match self {
+            Self::Create(CreateShare { volume, .. })
+            | Self::Set(SetShare { volume, .. })
+            | Self::Delete { volume, .. }
+            | Self::User(SetShareUser { volume, .. }) => volume,
+        }
+    }
+
     /// Whether data may be destroyed by it.
     pub const fn may_destroy(&self) -> bool {
         match self {

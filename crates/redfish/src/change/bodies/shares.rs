@@ -21,6 +21,9 @@ const SMB_LISTEN: Property =
 const NFS_LISTEN: Property =
     may("NfsListen", Takes::Text, "The address with a port of NFS, for all of the file system.");
 
+/// How a share is wanted.
+const TERMS: [Property; 7] = [SMB, NFS, READ_ONLY, SMB_USERS, NFS_CLIENTS, SMB_LISTEN, NFS_LISTEN];
+
 const USER: Property = must("UserName", Takes::Text, "The user's name.");
 const PASSWORD: Property = must("Password", Takes::Secret, "The password. It is never shown.");
 
@@ -63,23 +66,7 @@ pub(super) const CREATE_SHARE: Body = body(
     "Makes another share of the file system.",
     &[
         NAME,
-        may(
-            "Oem",
-            Takes::Object(&[may(
-                "Palisade",
-                Takes::Object(&[
-                    SMB,
-                    NFS,
-                    READ_ONLY,
-                    SMB_USERS,
-                    NFS_CLIENTS,
-                    SMB_LISTEN,
-                    NFS_LISTEN,
-                ]),
-                ABOUT_OEM,
-            )]),
-            ABOUT_OEM,
-        ),
+        may("Oem", Takes::Object(&[may("Palisade", Takes::Object(&TERMS), ABOUT_OEM)]), ABOUT_OEM),
     ],
 );
 
@@ -88,15 +75,7 @@ pub(super) const SET_SHARE: Body = body(
     Resource::FileShare,
     "",
     "Changes a share. What is absent stays; lists are in the place of those that were there.",
-    &[may(
-        "Oem",
-        Takes::Object(&[may(
-            "Palisade",
-            Takes::Object(&[SMB, NFS, READ_ONLY, SMB_USERS, NFS_CLIENTS, SMB_LISTEN, NFS_LISTEN]),
-            ABOUT_OEM,
-        )]),
-        ABOUT_OEM,
-    )],
+    &[may("Oem", Takes::Object(&[may("Palisade", Takes::Object(&TERMS), ABOUT_OEM)]), ABOUT_OEM)],
 );
 
 pub(super) const ADD_USER: Body = act(
