@@ -15,7 +15,7 @@ GUEST=${CARGO_TARGET_DIR:-$ROOT/target}/guest
 KERNELS=(6.1 6.12)
 # The packages that the guest's programs come from, with what they depend on.
 GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq libiscsi-bin mdadm mount nvme-cli open-iscsi tgt util-linux xfsprogs
-    cifs-utils libnss-wrapper nfs-common nfs-ganesha-vfs samba smbclient)
+    cifs-utils libnss-wrapper nfs-common nfs-ganesha-vfs samba samba-vfs-modules smbclient)
 GUEST_PROGRAMS=(bin/dash usr/sbin/nvme usr/bin/fio bin/dd usr/bin/seq sbin/blkdiscard sbin/blockdev
     sbin/fstrim sbin/mdadm usr/bin/jq sbin/losetup sbin/mkfs.ext4 sbin/e2fsck sbin/mkfs.xfs usr/sbin/xfs_repair sbin/xfs_repair
     sbin/iscsid sbin/iscsiadm usr/sbin/tgtd usr/sbin/tgtadm usr/bin/iscsi-test-cu usr/bin/iscsi-inq usr/bin/iscsi-ls usr/bin/timeout
@@ -24,7 +24,7 @@ GUEST_PROGRAMS=(bin/dash usr/sbin/nvme usr/bin/fio bin/dd usr/bin/seq sbin/blkdi
     sbin/xfs_growfs sbin/resize2fs)
 # What these start or load besides, by its path.
 GUEST_PLUGINS=(
-    usr/lib/x86_64-linux-gnu/{libnss_wrapper.so,ganesha/libfsalvfs.so,libnfsidmap/nsswitch.so})
+    usr/lib/x86_64-linux-gnu/{libnss_wrapper.so,samba/vfs/acl_xattr.so,samba/vfs/streams_xattr.so,ganesha/libfsalvfs.so,libnfsidmap/nsswitch.so})
 # With the modules that these need. What a kernel has built in is no module.
 GUEST_MODULES=(nvme nvme-tcp nvmet nvmet-tcp virtio_pci virtio_net virtio_blk virtio_console ext4 xfs loop null_blk ublk_drv raid0 raid456
     target_core_mod target_core_iblock iscsi_target_mod iscsi_tcp sd_mod

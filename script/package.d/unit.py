@@ -20,6 +20,7 @@ NUMBERS = {
     "CAP_SYS_PTRACE": 19,
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_RESOURCE": 24,
+    "CAP_LEASE": 28,
 }
 
 

@@ -70,6 +70,20 @@ impl Instance {
         Ok(true)
     }
 
+    /// What the server is known to have read of a file there that it reads anew when it is told
+    /// to: whoever wrote it may have ended before telling.
+    pub fn known(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(&format!("{name}.known"))).unwrap_or_default()
+    }
+
+    /// Keeps that the server has read this of a file there.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn set_known(&self, name: &str, text: &str) -> io::Result<()> {
+        self.put(&format!("{name}.known"), text.as_bytes()).map(drop)
+    }
+
     /// The process that holds the lock of a file there.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use system::{gone, private};
+use system::{gone, open_to_users, private};
 
 /// The ports of both protocols (IANA, "Service Name and Transport Protocol Port Number Registry").
 pub const SMB_PORT: u16 = 445;
@@ -191,8 +191,8 @@ impl<'a> Place<'a> {
         self.folder.join(format!("{}.shares", self.id))
     }
 
-    /// The folder of all mounts: beside that of the process, which nobody else may enter. Users of
-    /// shares may.
+    /// The folder of all mounts, and of locks: beside that of the process, which nobody else may
+    /// enter. Users of shares may.
     fn mounts(&self) -> PathBuf {
         let mut name = self.folder.as_os_str().to_owned();
         name.push(".shares");
@@ -205,7 +205,8 @@ impl<'a> Place<'a> {
     }
 
     fn smb<'u>(&self, users: &'u [User]) -> smb::Server<'u> {
-        smb::Server::new(self.servers().join("smb"), &self.at().join("state"), users)
+        let locks = self.mounts().join(format!("{}.locks", self.id));
+        smb::Server::new([self.servers().join("smb"), locks], &self.at().join("state"), users)
     }
 
     fn nfs(&self) -> nfs::Server {
@@ -513,13 +514,6 @@ fn told(
     }
     own.process = process().ok().flatten();
     own
-}
-
-/// Makes the folder through which users of shares come to them.
-fn open_to_users(path: &Path) -> io::Result<()> {
-    private(path)?;
-    chown(path, Some(Uid::ROOT), Some(Gid::from_raw(GROUP)))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o710))
 }
 
 /// Whether users of shares come to a folder through those above it: who serves them does so in

@@ -34,6 +34,9 @@ const GRACE: u32 = 25;
 const READS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
+/// What it says then.
+const HAS_READ: &str = "Reread exports complete";
+
 /// What Ganesha reads, and the block of a share there.
 const CONFIGURATION: &str = "ganesha.conf";
 const EXPORT: &str = "EXPORT";
@@ -101,15 +104,18 @@ impl Server {
         private(&self.recovery)?;
         let core = self.core(wanted)?;
         let text = format!("{core}{}", exports(wanted)?);
-        let before = std::fs::read_to_string(self.instance.file(CONFIGURATION)).unwrap_or_default();
+        let before = self.instance.known(CONFIGURATION);
         // What is not of a share is read once.
         let is_elsewhere = before.find(EXPORT).and_then(|at| before.get(..at)) != Some(&*core);
         let (Some(process), false) = (self.process()?, is_elsewhere) else {
             return self.start(wanted, &text);
         };
-        if self.instance.put(CONFIGURATION, text.as_bytes())? {
+        if before != text {
+            self.instance.put(CONFIGURATION, text.as_bytes())?;
             let from = self.instance.begin_log()?;
             kill_process(process, Signal::HUP)?;
+            self.wait_until_read(from)?;
+            self.instance.set_known(CONFIGURATION, &text)?;
             self.wait_for(wanted, from)?;
         }
         Ok(())
@@ -129,6 +135,23 @@ impl Server {
             problems.extend(names.first().map(|first| (first.clone(), why)));
         }
         Ok(problems)
+    }
+
+    /// Waits until it has read what changed: until then, whoever was let in before is.
+    fn wait_until_read(&self, from: u64) -> io::Result<()> {
+        let end = Instant::now() + READS;
+        loop {
+            let said = self.instance.said(from);
+            if said.contains(HAS_READ) {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                let said = complaints(&said);
+                let said = if said.is_empty() { "it does not read what changed" } else { &said };
+                return Err(io::Error::other(format!("ganesha.nfsd: {said}")));
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Waits until it serves what is wanted, and nothing else.
@@ -157,6 +180,7 @@ impl Server {
         ganesha.arg("-p").arg(self.instance.file("pid")).args(["-L", "/dev/stderr"]);
         let serves = || self.ask(wanted).map(drop);
         self.instance.start((GANESHA, &mut ganesha), serves, complaints)?;
+        self.instance.set_known(CONFIGURATION, text)?;
         self.wait_for(wanted, from)
     }
 
@@ -181,7 +205,11 @@ impl Server {
             own.set("RecoveryBackend", "fs")?;
             own.set_path("RecoveryRoot", &self.recovery)
         })?;
-        own.block("LOG", |own| own.set("Default_Log_Level", "WARN"))?;
+        own.block("LOG", |own| {
+            own.set("Default_Log_Level", "WARN")?;
+            // It says when it has read its configuration.
+            own.block("COMPONENTS", |own| own.set("CONFIG", "EVENT"))
+        })?;
         Ok(own.text().to_owned())
     }
 }

@@ -8,6 +8,10 @@
 //!
 //! Files of a share are of its users' one group, which may change all of them.
 //!
+//! A connection is a process, which works in its user's name. Whether another that holds a lock
+//! still lives it sees by a file of that one: the folder of locks is one that users come to. One
+//! that they do not come to has them take each other for dead, and their locks for free.
+//!
 //! | what is wanted        | what is there             | what is done                           |
 //! |-----------------------|---------------------------|----------------------------------------|
 //! | shares                | no `smbd`                 | one is started                         |
@@ -23,7 +27,7 @@ use crate::instance::Instance;
 use crate::kept::{GROUP, User};
 use crate::names::{ASKER, ShareName, UserName};
 use crate::program::{Program, SOON};
-use crate::system::{self, private};
+use crate::system::{self, gone, open_to_users, private};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -37,9 +41,14 @@ const SMBPASSWD: Program = Program { name: "smbpasswd", package: "samba-common-b
 const SMBCONTROL: Program = Program { name: "smbcontrol", package: "samba-common-bin" };
 const SMBSTATUS: Program = Program { name: "smbstatus", package: "samba" };
 const SMBCLIENT: Program = Program { name: "smbclient", package: "smbclient" };
+/// What Samba reads.
+const CONFIGURATION: &str = "smb.conf";
 /// The library by which users are read from files.
 const WRAPPER: &str = "libnss_wrapper.so";
 const WRAPPER_PACKAGE: &str = "libnss-wrapper";
+/// What of Samba is loaded besides.
+const MODULES: &[&str] = &["acl_xattr", "streams_xattr"];
+const MODULES_PACKAGE: &str = "samba-vfs-modules";
 /// The group of all users.
 const GROUP_NAME: &str = "palisade-shares";
 /// Characters of the asker's password.
@@ -72,15 +81,18 @@ pub struct Share {
 /// A Samba of its own.
 pub struct Server<'a> {
     instance: Instance,
+    /// What its processes know of each other.
+    locks: PathBuf,
     /// Where the file system has Samba's private directory.
     private: PathBuf,
     users: &'a [User],
 }
 
 impl<'a> Server<'a> {
-    /// With its files in this folder, of a file system that keeps its state there, and these users.
-    pub fn new(folder: PathBuf, state: &Path, users: &'a [User]) -> Self {
-        Self { instance: Instance::new(folder), private: state.join("samba"), users }
+    /// With its files and its locks in these folders, of a file system that keeps its state there,
+    /// and these users.
+    pub fn new([folder, locks]: [PathBuf; 2], state: &Path, users: &'a [User]) -> Self {
+        Self { instance: Instance::new(folder), locks, private: state.join("samba"), users }
     }
 
     /// Ends it.
@@ -89,6 +101,7 @@ impl<'a> Server<'a> {
     /// It does not end.
     pub fn end(&self) -> io::Result<()> {
         self.instance.end()?;
+        gone(std::fs::remove_dir_all(&self.locks))?;
         self.instance.clear()
     }
 
@@ -107,7 +120,7 @@ impl<'a> Server<'a> {
     pub fn serve(&self, wanted: &Smb) -> io::Result<()> {
         self.prepare()?;
         let text = self.configuration(wanted)?;
-        let before = std::fs::read_to_string(self.instance.file("smb.conf")).unwrap_or_default();
+        let before = self.instance.known(CONFIGURATION);
         if before != text {
             self.check(&text, wanted)?;
         }
@@ -116,14 +129,19 @@ impl<'a> Server<'a> {
         let (Some(process), false) = (running, is_elsewhere) else {
             return self.start(wanted, &text);
         };
-        if self.instance.put("smb.conf", text.as_bytes())? {
+        if before != text {
+            self.instance.put(CONFIGURATION, text.as_bytes())?;
             kill_process(process, Signal::HUP)?;
-            // Who has it already has what it was allowed then.
-            for name in changed(&before, &text) {
-                let mut close = self.tool(SMBCONTROL);
-                let close = close.args(["smbd", "close-share", &name]);
-                SMBCONTROL.done(close, &[])?;
-            }
+            // Who has it already has what it was allowed then. All are tried.
+            let closed: Vec<io::Result<String>> = changed(&before, &text)
+                .iter()
+                .map(|name| {
+                    let mut close = self.tool(SMBCONTROL);
+                    SMBCONTROL.done(close.args(["smbd", "close-share", name]), &[])
+                })
+                .collect();
+            closed.into_iter().try_for_each(|closed| closed.map(drop))?;
+            self.instance.set_known(CONFIGURATION, &text)?;
         }
         Ok(())
     }
@@ -185,9 +203,10 @@ impl<'a> Server<'a> {
 
     /// Makes what its programs need to be there.
     fn prepare(&self) -> io::Result<()> {
-        for folder in ["lock", "state", "cache", "pid", "rpc"] {
+        for folder in ["state", "cache", "pid", "rpc"] {
             private(&self.instance.file(folder))?;
         }
+        open_to_users(&self.locks)?;
         private(&self.private)?;
         let user = |name: &str, id: u32| format!("{name}:x:{id}:{GROUP}::/:/usr/sbin/nologin\n");
         let mut users = "root:x:0:0::/:/usr/sbin/nologin\n".to_owned();
@@ -197,12 +216,12 @@ impl<'a> Server<'a> {
         self.instance.put("passwd", users.as_bytes())?;
         let groups = format!("root:x:0:\nnogroup:x:65534:\n{GROUP_NAME}:x:{GROUP}:\n");
         self.instance.put("group", groups.as_bytes())?;
-        let path = self.instance.file("smb.conf");
+        let path = self.instance.file(CONFIGURATION);
         if !path.exists() {
             // Tools read it, too.
             let mut own = Samba::default();
             self.set_global(&mut own, None)?;
-            self.instance.put("smb.conf", own.text().as_bytes())?;
+            self.instance.put(CONFIGURATION, own.text().as_bytes())?;
         }
         Ok(())
     }
@@ -212,7 +231,7 @@ impl<'a> Server<'a> {
         let mut tool = program.command(SOON);
         self.with_users(&mut tool);
         let option = if program.name == SMBPASSWD.name { "-c" } else { "-s" };
-        tool.arg(option).arg(self.instance.file("smb.conf"));
+        tool.arg(option).arg(self.instance.file(CONFIGURATION));
         tool
     }
 
@@ -239,19 +258,23 @@ impl<'a> Server<'a> {
 
     /// Starts an `smbd` of this configuration, in place of one that is there.
     fn start(&self, wanted: &Smb, text: &str) -> io::Result<()> {
-        self.instance.end()?;
-        self.instance.clear()?;
+        let built = SMBD.done(SMBD.command(SOON).arg("-b"), &[])?;
+        if let Some(missing) = missing_module(&built) {
+            return Err(io::Error::other(missing));
+        }
+        self.end()?;
         self.prepare()?;
-        self.instance.put("smb.conf", text.as_bytes())?;
+        self.instance.put(CONFIGURATION, text.as_bytes())?;
         let secret = system::secret(SECRET_CHARACTERS)?;
         self.set(ASKER, &secret)?;
         let account = format!("username={ASKER}\npassword={secret}\n");
         self.instance.put(ASKER, account.as_bytes())?;
         let mut smbd = Command::new(SMBD.name);
         self.with_users(&mut smbd);
-        smbd.args(["-F", "--no-process-group", "-s"]).arg(self.instance.file("smb.conf"));
+        smbd.args(["-F", "--no-process-group", "-s"]).arg(self.instance.file(CONFIGURATION));
         let serves = || self.ask(wanted).map(drop);
-        self.instance.start((SMBD, &mut smbd), serves, complaints)
+        self.instance.start((SMBD, &mut smbd), serves, complaints)?;
+        self.instance.set_known(CONFIGURATION, text)
     }
 
     fn set_global(&self, own: &mut Samba, address: Option<SocketAddr>) -> io::Result<()> {
@@ -272,15 +295,15 @@ impl<'a> Server<'a> {
             ("disable spoolss", "yes"),
             ("usershare max shares", "0"),
             ("unix charset", "UTF-8"),
-            ("log level", "0"),
-            ("max log size", "1000"),
+            // Rights and streams of Windows, which no mode tells, stand beside the files.
+            ("vfs objects", &MODULES.join(" ")),
         ] {
             own.set(name, value)?;
         }
         own.set_path("log file", &self.instance.file("log"))?;
         own.set_path("private dir", &self.private)?;
+        own.set_path("lock directory", &self.locks)?;
         for (name, folder) in [
-            ("lock directory", "lock"),
             ("state directory", "state"),
             ("cache directory", "cache"),
             ("pid directory", "pid"),
@@ -319,6 +342,10 @@ impl<'a> Server<'a> {
             own.set("force create mode", file)?;
             own.set("directory mask", folder)?;
             own.set("force directory mode", folder)?;
+            if share.is_of_nfs {
+                // What a client keeps of a file to itself it gives up when NFS opens that.
+                own.set("kernel oplocks", "yes")?;
+            }
         }
         Ok(own.text().to_owned())
     }
@@ -345,6 +372,15 @@ impl<'a> Server<'a> {
             false => Err(io::Error::other("testparm reads other shares than those that are meant")),
         }
     }
+}
+
+/// The module that is missing, where `smbd` is built so: it has clients hear that there is no such
+/// share.
+fn missing_module(built: &str) -> Option<String> {
+    let folder = built.lines().find_map(|line| line.trim().strip_prefix("MODULESDIR:"))?;
+    let folder = Path::new(folder.trim()).join("vfs");
+    let name = MODULES.iter().find(|name| !folder.join(format!("{name}.so")).exists())?;
+    Some(format!("Samba's module {name} is not there; install {MODULES_PACKAGE}"))
 }
 
 /// Lines in which a program of Samba's says what is wrong.
@@ -450,8 +486,24 @@ mod tests {
     }
 
     #[test]
+    fn a_module_that_is_missing_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let built = format!("Paths:\n   MODULESDIR: {}\n", folder.path().display());
+        std::fs::create_dir(folder.path().join("vfs")).expect("made");
+        let told = missing_module(&built).expect("none is there");
+        assert!(told.contains("acl_xattr") && told.contains("install samba-vfs-modules"), "{told}");
+        for name in MODULES {
+            let path = folder.path().join(format!("vfs/{name}.so"));
+            std::fs::write(path, []).expect("written");
+        }
+        assert_eq!(missing_module(&built), None);
+        assert_eq!(missing_module("some other words"), None);
+    }
+
+    #[test]
     fn who_may_have_a_share_is_said() {
-        let server = Server::new("/run/a".into(), Path::new("/mnt/state"), &[]);
+        let server =
+            Server::new(["/run/a", "/run/b"].map(Into::into), Path::new("/mnt/state"), &[]);
         let mut own = smb(&["docs"]);
         let text = server.configuration(&own).expect("written");
         let has =

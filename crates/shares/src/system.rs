@@ -1,12 +1,14 @@
 //! What is asked of this machine, or done to it, by whoever runs servers: files, processes, secrets
 //! and addresses.
 
+use crate::kept::GROUP;
+use rustix::fs::{Gid, Uid, chown};
 use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Child;
 
@@ -19,6 +21,16 @@ const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 /// It can't be made.
 pub fn private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a folder through which users of shares come to what is theirs.
+///
+/// # Errors
+/// It can't be made.
+pub fn open_to_users(path: &Path) -> io::Result<()> {
+    private(path)?;
+    chown(path, Some(Uid::ROOT), Some(Gid::from_raw(GROUP)))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o710))
 }
 
 /// Writes a file that nobody else may read, by way of a new one: whoever reads it meanwhile finds

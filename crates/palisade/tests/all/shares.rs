@@ -4,14 +4,16 @@
 use crate::common::loops::{self, Loop};
 use crate::common::services::share_servers as processes;
 use crate::common::{Rng, output, program, run, text, tools_are_there, until};
+use crate::iscsi::listed;
 use ::shares::{Change, Make, Place, Served, Share, ShareName, Told, Type, UserName, Wanted};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 pub const TOOLS: &[&str] = &[
@@ -162,7 +164,10 @@ impl Drop for Own {
 }
 
 fn kill(process: Option<Pid>) {
-    kill_process(process.expect("it runs"), Signal::KILL).expect("killed");
+    let process = process.expect("it runs");
+    kill_process(process, Signal::KILL).expect("killed");
+    let place = PathBuf::from(format!("/proc/{}", process.as_raw_nonzero()));
+    until("it is gone", SOON, || (!place.exists()).then_some(()));
 }
 
 #[test]
@@ -205,7 +210,7 @@ fn a_file_system_is_made_and_shared() {
     // It lies where it has to, and no user of the machine comes there.
     let at = own.at().at();
     let about = std::fs::metadata(at.join("shares/docs/f")).expect("there");
-    assert_eq!((about.gid(), about.mode() & 0o777), (::shares::GROUP, 0o664));
+    assert_eq!((about.gid(), about.mode() & 0o777), (::shares::GROUP, 0o775));
     let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o7777;
     assert_eq!((mode(&at.join("state")), mode(at.parent().expect("one"))), (0o700, 0o710));
     // No secret stands where others may read it.
@@ -222,16 +227,23 @@ fn a_file_system_is_made_and_shared() {
     own.end();
 }
 
-/// Who is there with another password than is right from then on is there no more.
-fn assert_cut_off(own: &Own, bob: &UserName) {
+/// Has bob connected to a share, who waits there for what he is to do.
+fn bob_at(own: &Own, share: &str) -> Child {
     let mut there = program("smbclient");
     let port = own.wanted.smb.port().to_string();
-    there.args(["//127.0.0.1/Größe 1", "-p", &port, "-s", "/dev/null", "-U", "bob%two"]);
+    let share = format!("//127.0.0.1/{share}");
+    there.args([&*share, "-p", &port, "-s", "/dev/null", "-U", "bob%two"]);
     there.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut there = there.spawn().expect("started");
+    let there = there.spawn().expect("started");
     until("bob is there", SOON, || {
         own.serve().smb.is_some_and(|smb| !smb.clients.is_empty()).then_some(())
     });
+    there
+}
+
+/// Who is there with another password than is right from then on is there no more.
+fn assert_cut_off(own: &Own, bob: &UserName) {
+    let mut there = bob_at(own, "Größe 1");
     own.at().change(bob, Change::Password("three")).expect("changed");
     until("bob is gone", SOON, || {
         own.serve().smb.is_some_and(|smb| smb.clients.is_empty()).then_some(())
@@ -240,6 +252,36 @@ fn assert_cut_off(own: &Own, bob: &UserName) {
     let _ = writeln!(there.stdin.take().expect("piped"), "ls");
     let said = text(&there.wait_with_output().expect("waited for"));
     assert!(said.contains("NT_STATUS_CONNECTION"), "{said}");
+}
+
+/// The names of shares that bob is told of.
+fn bobs_list(own: &Own) -> Vec<String> {
+    let port = own.wanted.smb.port().to_string();
+    let words = ["-g", "-s", "/dev/null", "-U", "bob%two", "-L", "//127.0.0.1", "-p", &port];
+    let listed = run(program("smbclient").args(words));
+    let shares = listed.lines().filter_map(|line| line.strip_prefix("Disk|")?.split('|').next());
+    let mut shares: Vec<_> = shares.map(str::to_owned).collect();
+    shares.sort();
+    shares
+}
+
+/// Who may have a share by NFS has it, and who may not has not, from the answer on, each time.
+fn assert_counts_at_once(own: &mut Own) {
+    let file = own.folder.join("a-1.shares/nfs/ganesha.conf");
+    let read = || std::fs::read_to_string(&file).expect("there");
+    let mut before = read();
+    for round in 0..8 {
+        let is_let_in = round % 2 == 1;
+        let network = if is_let_in { "127.0.0.0/8" } else { "192.0.2.0/24" };
+        own.wanted.shares[0].clients = vec![(network.parse().expect("addresses"), false)];
+        own.serve_well();
+        let (is_done, said) = own.nfs("nfs-cat", "/docs/f");
+        assert_eq!(is_done, is_let_in, "{round}: {said}");
+        // Who wrote what is wanted next may have been killed before Ganesha was told.
+        let now = read();
+        std::fs::write(&file, before).expect("written");
+        before = now;
+    }
 }
 
 #[test]
@@ -261,42 +303,35 @@ fn who_may_have_a_share_changes_while_it_is_served() {
     };
     assert!(writes(&own, "docs", "alice%one") && writes(&own, "Größe 1", "bob%two"));
     // Names are listed as they are, and those alone.
-    let listed = |own: &Own| {
-        let port = own.wanted.smb.port().to_string();
-        let words = ["-g", "-s", "/dev/null", "-U", "bob%two", "-L", "//127.0.0.1", "-p", &port];
-        let listed = run(program("smbclient").args(words));
-        let shares =
-            listed.lines().filter_map(|line| line.strip_prefix("Disk|")?.split('|').next());
-        let mut shares: Vec<_> = shares.map(str::to_owned).collect();
-        shares.sort();
-        shares
-    };
-    assert_eq!(listed(&own), ["Größe 1", "docs"]);
+    assert_eq!(bobs_list(&own), ["Größe 1", "docs"]);
 
     // Only alice, and bob who reads.
     own.wanted.shares[0].users = vec![(user("alice"), false), (user("bob"), true)];
     own.serve_well();
     assert!(writes(&own, "docs", "alice%one") && !writes(&own, "docs", "bob%two"));
     assert!(touch(&own, "docs", "bob%two"));
+    let mut there = bob_at(&own, "docs");
     own.wanted.shares[0].users.pop();
     own.serve_well();
     assert!(!touch(&own, "docs", "bob%two"));
+    // Nor in a connection that he had.
+    let asks = b"ls\ntcon docs\nls\n";
+    there.stdin.take().expect("piped").write_all(asks).expect("asked");
+    let said = text(&there.wait_with_output().expect("waited for"));
+    assert!(said.contains("tcon failed: NT_STATUS_ACCESS_DENIED"), "{said}");
     // Nobody writes.
     own.wanted.shares[0].is_read_only = true;
     own.serve_well();
     assert!(!writes(&own, "docs", "alice%one") && touch(&own, "docs", "alice%one"));
-    assert_eq!(listed(&own), ["Größe 1"], "bob has no other");
+    assert_eq!(bobs_list(&own), ["Größe 1"], "bob has no other");
     // Of other addresses, over NFS.
     std::fs::write(own.at().at().join("shares/docs/f"), "read").expect("written");
     assert!(own.nfs("nfs-cat", "/docs/f").0);
-    own.wanted.shares[0].clients = vec![("192.0.2.0/24".parse().expect("addresses"), false)];
-    own.serve_well();
-    let (is_done, said) = own.nfs("nfs-cat", "/docs/f");
-    assert!(!is_done, "{said}");
+    assert_counts_at_once(&mut own);
     // One goes, and with the last of a protocol its server.
     own.wanted.shares.remove(0);
     own.serve_well();
-    assert_eq!(listed(&own), ["Größe 1"]);
+    assert_eq!(bobs_list(&own), ["Größe 1"]);
     assert!(!own.nfs("nfs-ls", "/docs").0 && own.nfs("nfs-ls", "/Größe 1").0);
     own.wanted.shares[0].is_smb = false;
     assert!(own.serve_well().smb.is_none());
@@ -459,5 +494,71 @@ fn a_server_that_can_not_serve_is_told_in_its_words() {
         .and_then(|()| std::fs::rename(at.with_extension("old"), &at))
         .expect("back");
     own.serve_well();
+    own.end();
+}
+
+/// Suites of Samba's tests of SMB that are run: those that end soon, and are of what shares do.
+const SUITES: &[&str] = &[
+    "acls",
+    "charset",
+    "compound",
+    "connect",
+    "create",
+    "credits",
+    "delete-on-close-perms",
+    "durable-open",
+    "durable-v2-open",
+    "fileid",
+    "getinfo",
+    "ioctl",
+    "lock",
+    "mangle",
+    "maximum_allowed",
+    "mkdir",
+    "openattr",
+    "read",
+    "rename",
+    "rw",
+    "sdread",
+    "session",
+    "session-id",
+    "session-require-signing",
+    "setinfo",
+    "sharemode",
+    "streams",
+    "tcon",
+    "winattr",
+];
+
+/// What shares do not do as Samba's tests want it: `SUITE.TEST fails WHY` a line. The list may only
+/// become shorter.
+const SMB: &str = include_str!("shares/smb.txt");
+
+#[test]
+fn smb_does_what_its_list_says() {
+    if !tools_are_there(&["smbtorture"]) {
+        return;
+    }
+    let Some(mut own) = Own::new() else { return };
+    own.wanted.shares[0].is_nfs = false;
+    own.make(Type::Ext4, false);
+    own.serve_well();
+    own.at().change(&user("alice"), Change::Add("one")).expect("added");
+    let port = own.wanted.smb.port().to_string();
+    let mut found = BTreeSet::new();
+    for suite in SUITES {
+        let mut test = program("smbtorture");
+        test.current_dir(own.place.path());
+        test.args(["//127.0.0.1/docs", "-p", &port, "-s", "/dev/null", "-U", "alice%one"]);
+        let said = text(&output(test.arg(format!("smb2.{suite}"))));
+        assert!(said.lines().any(|line| line.starts_with("test: ")), "{suite}: {said}");
+        let failed = said.lines().filter_map(|line| {
+            let (how, test) = line.strip_suffix(" [")?.split_once(": ")?;
+            let test = test.split_whitespace().next()?;
+            ["failure", "error"].contains(&how).then(|| format!("{suite}.{test}"))
+        });
+        found.extend(failed);
+    }
+    assert_eq!(found, listed(SMB, "fails"), "the list of SMB is another");
     own.end();
 }
