@@ -11,8 +11,9 @@
 # An image is made anew when a package in it or this file has changed, and replaced at one stroke.
 
 GUEST=${CARGO_TARGET_DIR:-$ROOT/target}/guest
-# The kernels that there are images of.
-KERNELS=(6.1 6.12)
+# The kernels that there are images of: those made for clouds, which are small, and one that has all
+# drivers, Fibre Channel's too.
+KERNELS=(6.1 6.12 6.12-generic)
 # The packages that the guest's programs come from, with what they depend on.
 GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq libiscsi-bin mdadm mount nvme-cli open-iscsi tgt util-linux xfsprogs
     cifs-utils libnss-wrapper nfs-common nfs-ganesha-vfs samba samba-vfs-modules smbclient)
@@ -30,6 +31,10 @@ GUEST_MODULES=(nvme nvme-tcp nvmet nvmet-tcp virtio_pci virtio_net virtio_blk vi
     target_core_mod target_core_iblock iscsi_target_mod iscsi_tcp sd_mod
     cifs nfs nfsv4 ccm cmac gcm ghash-generic nls_utf8
     crc32c-intel crc32c_generic libcrc32c crc32_generic)
+# What kernels for clouds lack, and a generic one must have: Fibre Channel over Ethernet, with both
+# sides of it, and NVMe over Fibre Channel within the machine.
+GENERIC_MODULES=(libfc libfcoe fcoe scsi_transport_fc tcm_fc bridge veth 8021q nvme-fc nvmet-fc
+    nvme-fcloop)
 # What image needs on this machine.
 IMAGE_TOOLS=(cpio:cpio xz:xz-utils readelf:binutils depmod:kmod flock:util-linux)
 DEBIAN=http://deb.debian.org/debian
@@ -94,10 +99,15 @@ update_lists() {
     return 1
 }
 
-# kernel_package KERNEL: the package with the newest kernel of this line, made for clouds: small.
+# is_generic KERNEL: true unless it is one made for clouds.
+is_generic() { [ "$1" != "${1%-generic}" ]; }
+
+# kernel_package KERNEL: the package with the newest kernel of this line and flavour.
 kernel_package() {
-    private_apt apt-cache show linux-image-cloud-amd64 \
-        | grep -o "^Depends: linux-image-${1//./\\.}\.[^ ]*" | sed 's/^Depends: //' \
+    local line=${1%-generic} newest=linux-image-cloud-amd64
+    ! is_generic "$1" || newest=linux-image-amd64
+    private_apt apt-cache show "$newest" \
+        | grep -o "^Depends: linux-image-${line//./\\.}\.[^ ]*" | sed 's/^Depends: //' \
         | sort -V | tail -n 1
 }
 
@@ -142,19 +152,32 @@ add_program() {
     done
 }
 
-# add_modules ROOT STAGE VERSION: the modules, unpacked so that they load fast, and their index.
+# module_files INDEX NAME: the module and those that it needs, one a line; none for one that the
+# kernel lacks or has built in. Files have `-` or `_` where the name has either.
+module_files() {
+    sed -n "s|^\\(.*/${2//[-_]/[-_]}\\.ko[.xz]*\\):\\(.*\\)|\\1\\2|p" "$1" | tr ' ' '\n'
+}
+
+# add_modules ROOT STAGE VERSION KERNEL: the modules, unpacked so that they load fast, and their
+# index.
 add_modules() {
-    local root=$1 stage=$2 version=$3 name file
+    local root=$1 stage=$2 version=$3 names=("${GUEST_MODULES[@]}") name file
     local from=$root/lib/modules/$version
     [ -d "$from" ] || from=$root/usr/lib/modules/$version
     local to=$stage/lib/modules/$version
     mkdir -p "$to"
     cp "$from"/modules.{order,builtin,builtin.modinfo} "$to/" || return 1
     depmod -b "${from%/lib/modules/*}" "$version" || return 1
-    for name in "${GUEST_MODULES[@]}"; do
-        # Files have `-` or `_` where the name has either.
-        sed -n "s|^\\(.*/${name//[-_]/[-_]}\\.ko[.xz]*\\):\\(.*\\)|\\1\\2|p" "$from/modules.dep"
-    done | tr ' ' '\n' | sort -u | while read -r file; do
+    if is_generic "$4"; then
+        for name in "${GENERIC_MODULES[@]}"; do
+            [ -n "$(module_files "$from/modules.dep" "$name")" ] \
+                || { say "guest: kernel $version has no module $name"; return 1; }
+        done
+        names+=("${GENERIC_MODULES[@]}")
+    fi
+    for name in "${names[@]}"; do
+        module_files "$from/modules.dep" "$name"
+    done | sort -u | while read -r file; do
         mkdir -p "$to/${file%/*}"
         case $file in
             *.xz) xz -dc "$from/$file" >"$to/${file%.xz}" ;;
@@ -164,17 +187,17 @@ add_modules() {
     depmod -b "$stage" "$version"
 }
 
-# make_image PACKAGE FOLDER: vmlinuz and initramfs from the downloaded packages.
+# make_image KERNEL PACKAGE FOLDER: vmlinuz and initramfs from the downloaded packages.
 make_image() {
-    local version=${1#linux-image-} root=$2/root stage=$2/stage deb program
+    local version=${2#linux-image-} root=$3/root stage=$3/stage deb program
     mkdir -p "$root" "$stage"/{bin,dev,etc,lib,mnt,proc,run,sys,tmp,usr}
     for deb in "$GUEST"/apt/cache/archives/*.deb; do
         case ${deb##*/} in
-            linux-image-*) [ "${deb##*/}" = "$1_${deb#*_}" ] || continue ;;
+            linux-image-*) [ "${deb##*/}" = "$2_${deb#*_}" ] || continue ;;
         esac
         dpkg-deb -x "$deb" "$root" || return 1
     done
-    cp "$root/boot/vmlinuz-$version" "$2/vmlinuz" || return 1
+    cp "$root/boot/vmlinuz-$version" "$3/vmlinuz" || return 1
     cp "$root"/bin/busybox "$stage/bin/busybox" || return 1
     # Programs ask for this folder by name, and may be anywhere.
     ln -s lib "$stage/lib64"
@@ -189,10 +212,10 @@ make_image() {
         add_program "$root" "$stage" "$program" "${program%/*}" || return 1
     done
     cp "$root"/etc/{mke2fs.conf,netconfig} "$stage/etc/" || return 1
-    add_modules "$root" "$stage" "$version" || return 1
+    add_modules "$root" "$stage" "$version" "$1" || return 1
     # Not compressed: an emulated machine unpacks slowly.
     (cd "$stage" && find . -print0 | LC_ALL=C sort -z \
-        | cpio --quiet --null --create --format=newc --owner=0:0) >"$2/initramfs" || return 1
+        | cpio --quiet --null --create --format=newc --owner=0:0) >"$3/initramfs" || return 1
     rm -rf "$root" "$stage"
 }
 
@@ -212,7 +235,7 @@ build_image() {
     new=$(mktemp -d "$GUEST/new.XXXXXX") || return 1
     chmod 755 "$new"
     awk '{ print $2, $4 }' "$GUEST/apt/needed" >"$new/packages"
-    if ! make_image "$package" "$new"; then
+    if ! make_image "$kernel" "$package" "$new"; then
         rm -rf "$new"
         return 1
     fi
