@@ -137,6 +137,13 @@ class WrongUse(unittest.TestCase):
             for option in ("--nvme N", "--nvme-size MIB", "--palisade FILE", "--forward HOST:GUEST"):
                 self.assertIn(option, said, words)
 
+    def test_a_kernel_that_is_not_known_is_answered_with_those_that_are(self):
+        for words in (["image", "6.1-ufs"], ["run", "zfs", "--", __file__], ["selftest", "-zfs"]):
+            command = [GUEST, *words]
+            done = subprocess.run(command, stderr=subprocess.PIPE, timeout=60, check=False)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(b"KERNEL is one of: 6.1 6.1-zfs 6.12 6.12-generic\n", done.stderr, words)
+
 
 if __name__ == "__main__":
     unittest.main()

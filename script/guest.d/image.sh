@@ -3,17 +3,19 @@
 # shellcheck shell=bash
 #
 # All of it is Debian 12, whatever this machine runs: apt works in a folder of its own with sources
-# of its own, checks signatures with Debian's archive keys, and installs nothing. $GUEST holds
+# of its own, checks signatures with Debian's archive keys, and installs nothing. zfs-image.sh has
+# more for the image with ZFS. $GUEST holds
 #
 #   apt/            apt's lists and the downloaded packages
 #   KERNEL          a link to the newest image of a kernel: vmlinuz, initramfs, packages
 #
 # An image is made anew when a package in it or this file has changed, and replaced at one stroke.
 
+. "$ROOT/script/guest.d/zfs-image.sh"
 GUEST=${CARGO_TARGET_DIR:-$ROOT/target}/guest
-# The kernels that there are images of: those made for clouds, which are small, and one that has all
-# drivers, Fibre Channel's too.
-KERNELS=(6.1 6.12 6.12-generic)
+# The kernels that there are images of: those made for clouds, which are small, one that has all
+# drivers, Fibre Channel's too, and one with ZFS.
+KERNELS=(6.1 6.1-zfs 6.12 6.12-generic)
 # The packages that the guest's programs come from, with what they depend on.
 GUEST_PACKAGES=(busybox-static coreutils dash e2fsprogs fio jq libiscsi-bin mdadm mount nvme-cli open-iscsi tgt util-linux xfsprogs
     cifs-utils libnss-wrapper nfs-common nfs-ganesha-vfs samba samba-vfs-modules smbclient)
@@ -38,6 +40,8 @@ GENERIC_MODULES=(libfc libfcoe fcoe scsi_transport_fc tcm_fc bridge veth 8021q n
 # What image needs on this machine.
 IMAGE_TOOLS=(cpio:cpio xz:xz-utils readelf:binutils depmod:kmod flock:util-linux)
 DEBIAN=http://deb.debian.org/debian
+# ZFS is in contrib, and nothing of main needs that.
+COMPONENTS='main contrib'
 # Minutes for which apt's lists are believed.
 LISTS_MINUTES=1440
 
@@ -79,15 +83,21 @@ archive_keys() {
     return 1
 }
 
+# has_lists: true if apt's lists are there, not old, and of all that is needed.
+has_lists() {
+    [ -n "$(find "$GUEST/apt/updated" -mmin -$LISTS_MINUTES 2>/dev/null)" ] \
+        && grep -qw "$COMPONENTS" "$GUEST/apt/sources.list"
+}
+
 # update_lists: fetches apt's lists if they are missing or old.
 update_lists() {
     local mirror keys
-    [ -z "$(find "$GUEST/apt/updated" -mmin -$LISTS_MINUTES 2>/dev/null)" ] || return 0
+    ! has_lists || return 0
     archive_keys >/dev/null || install_packages debian-archive-keyring || return 1
     keys=$(archive_keys) || return 1
     mkdir -p "$GUEST"/apt/state/lists/partial "$GUEST"/apt/cache/archives/partial
     while read -r mirror; do
-        printf "deb [signed-by=$keys] $mirror %s main\n" bookworm bookworm-backports \
+        printf "deb [signed-by=$keys] $mirror %s $COMPONENTS\n" bookworm bookworm-backports \
             >"$GUEST/apt/sources.list"
         if private_apt apt-get update >"$GUEST/apt/log" 2>&1; then
             touch "$GUEST/apt/updated"
@@ -104,19 +114,20 @@ is_generic() { [ "$1" != "${1%-generic}" ]; }
 
 # kernel_package KERNEL: the package with the newest kernel of this line and flavour.
 kernel_package() {
-    local line=${1%-generic} newest=linux-image-cloud-amd64
+    local line=${1%-*} newest=linux-image-cloud-amd64
     ! is_generic "$1" || newest=linux-image-amd64
     private_apt apt-cache show "$newest" \
         | grep -o "^Depends: linux-image-${line//./\\.}\.[^ ]*" | sed 's/^Depends: //' \
         | sort -V | tail -n 1
 }
 
-# needed_packages PACKAGE: one line for each file: address, name, size, checksum. An empty folder
-# instead of the downloaded packages lets apt name also what is there.
+# needed_packages KERNEL PACKAGE: one line for each file: address, name, size, checksum. An empty
+# folder instead of the downloaded packages lets apt name also what is there.
 needed_packages() {
     mkdir -p "$GUEST/apt/empty/partial"
     private_apt apt-get install -o "Dir::Cache::archives=$GUEST/apt/empty" --print-uris --no-install-recommends "${GUEST_PACKAGES[@]}" \
-        && private_apt apt-get download --print-uris "$1"
+        && private_apt apt-get download --print-uris "$2" || return 1
+    ! is_zfs "$1" || needed_for_zfs "$2"
 }
 
 # fetch_packages PACKAGE: downloads what is not there yet.
@@ -175,6 +186,7 @@ add_modules() {
         done
         names+=("${GENERIC_MODULES[@]}")
     fi
+    ! is_zfs "$4" || names+=("${ZFS_MODULES[@]}")
     for name in "${names[@]}"; do
         module_files "$from/modules.dep" "$name"
     done | sort -u | while read -r file; do
@@ -190,6 +202,7 @@ add_modules() {
 # make_image KERNEL PACKAGE FOLDER: vmlinuz and initramfs from the downloaded packages.
 make_image() {
     local version=${2#linux-image-} root=$3/root stage=$3/stage deb program
+    local programs=("${GUEST_PROGRAMS[@]}")
     mkdir -p "$root" "$stage"/{bin,dev,etc,lib,mnt,proc,run,sys,tmp,usr}
     for deb in "$GUEST"/apt/cache/archives/*.deb; do
         case ${deb##*/} in
@@ -197,6 +210,10 @@ make_image() {
         esac
         dpkg-deb -x "$deb" "$root" || return 1
     done
+    if is_zfs "$1"; then
+        unpack_zfs "$root" "$version" || return 1
+        programs+=("${ZFS_PROGRAMS[@]}")
+    fi
     cp "$root/boot/vmlinuz-$version" "$3/vmlinuz" || return 1
     cp "$root"/bin/busybox "$stage/bin/busybox" || return 1
     # Programs ask for this folder by name, and may be anywhere.
@@ -205,7 +222,7 @@ make_image() {
     ln -s ../bin "$stage/usr/bin"
     ln -s bin "$stage/sbin"
     cp -L "$root/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$stage/lib/" || return 1
-    for program in "${GUEST_PROGRAMS[@]}"; do
+    for program in "${programs[@]}"; do
         [ ! -e "$root/$program" ] || add_program "$root" "$stage" "$program" || return 1
     done
     for program in "${GUEST_PLUGINS[@]}"; do
@@ -219,19 +236,26 @@ make_image() {
     rm -rf "$root" "$stage"
 }
 
+# builders KERNEL: the files that the image depends on.
+builders() {
+    printf '%s\n' "$ROOT/script/guest.d/image.sh"
+    ! is_zfs "$1" || printf '%s\n' "$ROOT/script/guest.d/zfs-image.sh"
+}
+
 # build_image KERNEL: makes $GUEST/KERNEL new, if it has to be.
 build_image() {
     local kernel=$1 package key new old log=$GUEST/apt/log
     package=$(kernel_package "$kernel")
     [ -n "$package" ] || { say "guest: Debian 12 has no kernel $kernel"; return 1; }
-    needed_packages "$package" >"$GUEST/apt/needed" || return 1
-    key=$(awk '{ print $2, $4 }' "$GUEST/apt/needed" | cat - "$ROOT/script/guest.d/image.sh" \
+    needed_packages "$kernel" "$package" >"$GUEST/apt/needed" || return 1
+    key=$({ awk '{ print $2, $4 }' "$GUEST/apt/needed" && builders "$kernel" | xargs -d '\n' cat; } \
         | sha256sum | cut -c 1-16)
     [ ! -e "$GUEST/$kernel.$key/initramfs" ] || [ ! -e "$GUEST/$kernel/initramfs" ] \
         || [ "$(readlink "$GUEST/$kernel")" != "$kernel.$key" ] || return 0
     say "guest: building the image of $package"
     install_tools "${IMAGE_TOOLS[@]}" || return 1
-    fetch_packages "$package" >"$log" 2>&1 || { tail -n 20 "$log" >&2; return 1; }
+    (fetch_packages "$package" && { ! is_zfs "$kernel" || fetch_zfs "$package"; }) >"$log" 2>&1 \
+        || { tail -n 20 "$log" >&2; return 1; }
     new=$(mktemp -d "$GUEST/new.XXXXXX") || return 1
     chmod 755 "$new"
     awk '{ print $2, $4 }' "$GUEST/apt/needed" >"$new/packages"
@@ -247,12 +271,13 @@ build_image() {
     [ -z "$old" ] || [ "$old" = "$kernel.$key" ] || rm -rf "${GUEST:?}/$old"
 }
 
-# is_fresh KERNEL: true if neither apt's lists nor this file are newer than when it was last looked.
+# is_fresh KERNEL: true if neither apt's lists nor a builder are newer than when it was last looked.
 is_fresh() {
-    local image=$GUEST/$1/initramfs
-    [ -n "$(find "$GUEST/apt/updated" -mmin -$LISTS_MINUTES 2>/dev/null)" ] \
-        && [ "$image" -nt "$GUEST/apt/updated" ] \
-        && [ "$image" -nt "$ROOT/script/guest.d/image.sh" ]
+    local image=$GUEST/$1/initramfs file
+    has_lists && [ "$image" -nt "$GUEST/apt/updated" ] || return 1
+    while read -r file; do
+        [ "$image" -nt "$file" ] || return 1
+    done < <(builders "$1")
 }
 
 # image KERNEL: makes sure that $GUEST/KERNEL is there and new; one at a time on a machine. An
