@@ -9,7 +9,7 @@ docs/runs.json is a list with a run a line:
 
     date    day of its end, UTC
     what    sim, histories, mutants, exhaustive, kill, takeover, services, shares, ublk, machine,
-            iscsi or fuzz
+            iscsi, zfs or fuzz
     from    first seed, and `to`, the one behind the last; or else
     scope   what was run, in words: a fuzz target, a level and a number of operations
     count   how many of `unit`
