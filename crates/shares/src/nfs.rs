@@ -139,34 +139,37 @@ impl Server {
 
     /// Waits until it has read what changed: until then, whoever was let in before is.
     fn wait_until_read(&self, from: u64) -> io::Result<()> {
-        let end = Instant::now() + READS;
-        loop {
-            let said = self.instance.said(from);
-            if said.contains(HAS_READ) {
-                return Ok(());
-            }
-            if Instant::now() > end {
-                let said = complaints(&said);
-                let said = if said.is_empty() { "it does not read what changed" } else { &said };
-                return Err(io::Error::other(format!("ganesha.nfsd: {said}")));
-            }
-            std::thread::sleep(LOOK);
-        }
+        self.wait_while(from, || {
+            let has_read = self.instance.said(from).contains(HAS_READ);
+            Ok((!has_read).then(|| "it does not read what changed".to_owned()))
+        })
     }
 
     /// Waits until it serves what is wanted, and nothing else.
     fn wait_for(&self, wanted: &Nfs, from: u64) -> io::Result<()> {
+        self.wait_while(from, || {
+            let problem = self.ask(wanted)?.into_iter().next();
+            Ok(problem.map(|(name, why)| format!("{name}: {why}")))
+        })
+    }
+
+    /// Waits while something is wrong, for as long as reading may take. Else: why, in Ganesha's own
+    /// words, which begin there in its log, if it has some.
+    fn wait_while(
+        &self,
+        from: u64,
+        wrong: impl Fn() -> io::Result<Option<String>>,
+    ) -> io::Result<()> {
         let end = Instant::now() + READS;
-        loop {
-            let problems = self.ask(wanted)?;
-            let Some((name, why)) = problems.into_iter().next() else { return Ok(()) };
+        while let Some(why) = wrong()? {
             if Instant::now() > end {
                 let said = complaints(&self.instance.said(from));
-                let said = if said.is_empty() { format!("{name}: {why}") } else { said };
+                let said = if said.is_empty() { why } else { said };
                 return Err(io::Error::other(format!("ganesha.nfsd: {said}")));
             }
             std::thread::sleep(LOOK);
         }
+        Ok(())
     }
 
     fn start(&self, wanted: &Nfs, text: &str) -> io::Result<()> {

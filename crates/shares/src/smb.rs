@@ -297,6 +297,8 @@ impl<'a> Server<'a> {
             ("unix charset", "UTF-8"),
             // Rights and streams of Windows, which no mode tells, stand beside the files.
             ("vfs objects", &MODULES.join(" ")),
+            ("log level", "0"),
+            ("max log size", "1000"),
         ] {
             own.set(name, value)?;
         }
