@@ -6,6 +6,9 @@ export PALISADE_SOCKET=/tmp/palisade.socket
 # What the daemon and `palisade services` say.
 SAID=/tmp/daemon.log
 FOLDER=/tmp/services
+# Where the daemon looks for drives, and what it keeps.
+DRIVES='/dev/shm/drive-?'
+STATE=/tmp/state
 # The volume's link, and MiB of it and of a drive.
 LINK=/dev/palisade/data/v
 DEV=$LINK
@@ -17,10 +20,10 @@ SERVICES_PID=/tmp/services.pid
 
 # start_daemon CORES: starts it with so many data cores, and waits until it is ready.
 start_daemon() {
-    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/shm/drive-?"]' \
-        'drive_deadline_ms = 600000' 'state = "/tmp/state"' "services = \"$FOLDER\"" \
+    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" "drives = [\"$DRIVES\"]" \
+        'drive_deadline_ms = 600000' "state = \"$STATE\"" "services = \"$FOLDER\"" \
         "cores = $1" >/tmp/palisade.toml
-    mkdir -p /tmp/state
+    mkdir -p $STATE
     palisade serve --config /tmp/palisade.toml </dev/null >/tmp/daemon.out 2>>$SAID &
     echo $! >$PID
     within "$PATIENCE" grep -qx ready /tmp/daemon.out

@@ -10,6 +10,9 @@ BOOK_SERIAL=palisade-nvme-$((NVME - 1))
 BOOK=/book
 # The drives that were last in each place: a cut leaves them where they are.
 PLACES=$BOOK/places
+# The daemon has the machine's drives, and what it keeps outlives a cut.
+DRIVES='/dev/nvme?n?'
+STATE=$BOOK/state
 # MiB of the volume.
 MIB=320
 POOL=/tank
@@ -26,17 +29,7 @@ need_zfs() {
     within "$PATIENCE" is_there "$BOOK_SERIAL" || return 1
     device=$(device_of "$BOOK_SERIAL")
     if [ -z "$(blkid "$device")" ]; then mkfs.ext4 -q "$device" || return 1; fi
-    mount -t ext4 "$device" $BOOK && mkdir -p $PLACES $BOOK/state
-}
-
-# start_daemon: as that of here.sh, for the machine's drives. Its state outlives a cut.
-start_daemon() {
-    printf '%s\n' "socket = \"$PALISADE_SOCKET\"" 'drives = ["/dev/nvme?n?"]' \
-        'drive_deadline_ms = 600000' "state = \"$BOOK/state\"" "services = \"$FOLDER\"" \
-        'cores = 2' >/tmp/palisade.toml
-    palisade serve --config /tmp/palisade.toml </dev/null >/tmp/daemon.out 2>>$SAID &
-    echo $! >$PID
-    within "$PATIENCE" grep -qx ready /tmp/daemon.out
+    mount -t ext4 "$device" $BOOK && mkdir -p $PLACES
 }
 
 # clear_up: all that a check leaves but its folder is wanted.
