@@ -15,7 +15,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path};
 use tokio::net::{TcpListener, UnixListener};
-use units::Uuid;
+use units::{Uuid, Wwpn};
+
+/// What the names of subsystems at Fibre Channel ports begin with: a volume's own by other ways has
+/// another name, as hosts take controllers of one name for one subsystem's.
+const FC_SUBSYSTEM: &str = "nqn.2024-07.internal.palisade:fc:";
+
+/// The name of a volume's subsystem at a Fibre Channel port.
+pub fn fc_subsystem(volume: Uuid) -> String {
+    format!("{FC_SUBSYSTEM}{volume}")
+}
 
 /// An open listening socket.
 pub enum Bound {
@@ -171,6 +180,8 @@ pub fn text(address: &ExportAddress) -> String {
             let all = iscsi.portals.iter().map(|portal| portal.address.as_str());
             all.collect::<Vec<_>>().join(", ")
         }
+        ExportAddress::Fc(own) => format!("{}, LUN {}", own.port, own.unit),
+        ExportAddress::NvmeFc(own) => own.port.to_string(),
         ExportAddress::Shares(own) => own.listens().collect::<Vec<_>>().join(", "),
         ExportAddress::Device | ExportAddress::Ublk => "this machine".to_owned(),
         ExportAddress::File(path) => path.clone(),
@@ -181,7 +192,8 @@ pub fn text(address: &ExportAddress) -> String {
 /// How clients name an export (the NBD URI specification, doc/uri.md of NetworkBlockDevice).
 /// Names of arrays and volumes need no quoting; a path may. Over NVMe/TCP it is that of the NVM
 /// Express Boot Specification (section 1.5.7): `nvme+tcp://ADDR:PORT/SUBSYSTEM/NAMESPACE`; over
-/// iSCSI that of libiscsi: `iscsi://ADDR:PORT/TARGET/LUN`.
+/// iSCSI that of libiscsi: `iscsi://ADDR:PORT/TARGET/LUN`. For Fibre Channel there is none: alike,
+/// it is `fc://PORT/LUN` or `nvme+fc://PORT/SUBSYSTEM/NAMESPACE`, a port without its colons.
 pub fn uri(address: &ExportAddress, export: &str, volume: Uuid) -> String {
     match address {
         ExportAddress::NbdTcp(address) => format!("nbd://{address}/{export}"),
@@ -194,12 +206,21 @@ pub fn uri(address: &ExportAddress, export: &str, volume: Uuid) -> String {
             let first = iscsi.portals.first().map_or("", told_of);
             format!("iscsi://{first}/{}/{UNIT}", Identity::of(volume).target)
         }
+        ExportAddress::Fc(own) => format!("fc://{}/{}", plain(own.port), own.unit),
+        ExportAddress::NvmeFc(own) => {
+            format!("nvme+fc://{}/{}/1", plain(own.port), fc_subsystem(volume))
+        }
         ExportAddress::Device | ExportAddress::Ublk => format!("{}/{export}", services::LINKS),
         ExportAddress::File(path) => format!("file://{}", quoted(path)),
         ExportAddress::VhostUser(path) => format!("vhost-user:{}", quoted(path)),
         // It is of no block protocol: each share has URLs of its own.
         ExportAddress::Shares(_) => String::new(),
     }
+}
+
+/// The digits of a port's name alone.
+fn plain(port: Wwpn) -> String {
+    port.to_string().replace(':', "")
 }
 
 fn quoted(path: &str) -> String {

@@ -62,6 +62,7 @@ async fn exported(manager: &Arc<Manager>, paths: &[String], socket: &Path) -> St
         advertise: Vec::new(),
         local: None,
         iscsi: None,
+        fc: None,
     };
     manager.create_export(&export).await.expect("exported").uri
 }

@@ -5,11 +5,11 @@
 use crate::address;
 use crate::exports::{Connections, Standing};
 use crate::inventory::{Inventory, Known, Place, Places};
-use crate::iscsi;
 use crate::ownership;
 use crate::plugs::{PULLED, counts, is_used};
 use crate::probe;
 use crate::shares;
+use crate::{fc, iscsi};
 use drives::SharedDrive;
 use engine::lost::Lost;
 use engine::manage::command::{
@@ -247,6 +247,8 @@ pub fn export(
             ExportAddress::File(_) => view::ExportKind::Fuse,
             ExportAddress::VhostUser(_) => view::ExportKind::VhostUser,
             ExportAddress::Iscsi(_) => view::ExportKind::Iscsi,
+            ExportAddress::Fc(_) => view::ExportKind::Fc,
+            ExportAddress::NvmeFc(_) => view::ExportKind::NvmeFc,
             // A file system is no export of a view.
             ExportAddress::Shares(_) => view::ExportKind::Fuse,
         },
@@ -260,6 +262,7 @@ pub fn export(
             ExportAddress::VhostUser(path) => Some(path.clone()),
             _ => None,
         },
+        fc: fc::shown(&status.address, status.volume, shown.sessions.clone()),
         iscsi: match &status.address {
             ExportAddress::Iscsi(own) => {
                 Some(iscsi::shown(own, status.volume, (shown.server, shown.sessions)))

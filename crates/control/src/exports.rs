@@ -421,6 +421,8 @@ impl Exports {
             | ExportAddress::File(_)
             | ExportAddress::Ublk
             | ExportAddress::Iscsi(_)
+            | ExportAddress::Fc(_)
+            | ExportAddress::NvmeFc(_)
             | ExportAddress::Shares(_) => return Ok(()),
         };
         match outcome {

@@ -80,6 +80,7 @@ mod events;
 mod exports;
 pub mod fabrics;
 pub mod failure;
+mod fc;
 mod files;
 mod gpu;
 mod hardware;

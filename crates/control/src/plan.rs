@@ -333,7 +333,8 @@ fn exported(array: &Array, request: &view::CreateExport) -> Result<Plan, Error> 
     let name = &array.name;
     check_export(request)?;
     let portals = request.iscsi.iter().flat_map(|iscsi| &iscsi.portals);
-    let at = request.nbd.iter().chain(&request.nvme_tcp).chain(portals);
+    let port = request.fc.iter().map(|fc| &fc.port);
+    let at = request.nbd.iter().chain(&request.nvme_tcp).chain(portals).chain(port);
     let at: Vec<&str> = at.map(String::as_str).collect();
     let volume = &volume_of(array, &request.volume)?.name;
     if let Some(own) = shared_of(array, volume) {

@@ -217,6 +217,7 @@ fn all() -> Vec<Change> {
         advertise: Vec::new(),
         local: None,
         iscsi: None,
+        fc: None,
     };
     vec![
         Change::CreateArray(new_array(true)),

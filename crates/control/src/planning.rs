@@ -30,7 +30,9 @@ impl Manager {
                 let more = self.accounts().look(change);
                 more.map(|more| Looked { more, ..Looked::default() })
             }
-            Change::CreateExport(request) if request.local.is_some() || request.iscsi.is_some() => {
+            Change::CreateExport(request)
+                if request.local.is_some() || request.iscsi.is_some() || request.fc.is_some() =>
+            {
                 self.standing.services().check().await.map(|()| Looked::default())
             }
             Change::Share(change) if !matches!(change, ShareChange::Delete { .. }) => {

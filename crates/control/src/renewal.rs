@@ -15,6 +15,7 @@
 
 use crate::convert;
 use crate::counters::Seen;
+use crate::fc;
 use crate::manager::Manager;
 use crate::next;
 use crate::ownership::taken_by;
@@ -118,7 +119,7 @@ impl Manager {
         });
         let (events, past) = (Arc::default(), self.history.past());
         let surroundings = self.wellness.around();
-        let rest = View { past, surroundings, ..View::default() };
+        let rest = View { past, surroundings, ports: fc::ports(), ..View::default() };
         View { server, status, drives, jobs, log, tasks, access, https, counters, events, ..rest }
     }
 

@@ -27,6 +27,7 @@ fn an_unlucky_machine_is_told_of_by_name() {
         advertise: Vec::new(),
         local: None,
         iscsi: None,
+        fc: None,
     };
     for (told, entry) in [
         (names::one_of("a", &["0a", "0b"]), &say::NAME_AMBIGUOUS),

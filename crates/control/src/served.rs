@@ -6,13 +6,13 @@ use crate::convert;
 use crate::exports::{self, Exports};
 use crate::failure;
 use crate::holds::Held;
-use crate::iscsi;
 use crate::machines::device;
 use crate::manager::Manager;
 use crate::names;
 use crate::nvme::VolumeKey;
 use crate::services::Left;
 use crate::shares::{self, has_none, shared_of};
+use crate::{fc, iscsi};
 use core::fmt::Display;
 use engine::manage::command::{ArrayStatus, ExportStatus, ManageError, NewSize, Request, Shrink};
 use format::{ArrayRecord, ExportAddress, IscsiExport, Listener, NvmeExport};
@@ -276,7 +276,10 @@ impl Manager {
         for id in &own {
             self.standing.services().forget(id);
         }
-        let targets = ids(|address| matches!(address, ExportAddress::Iscsi(_)));
+        let targets = ids(|address| {
+            let is_fc = matches!(address, ExportAddress::Fc(_) | ExportAddress::NvmeFc(_));
+            is_fc || matches!(address, ExportAddress::Iscsi(_))
+        });
         self.standing.services().rest(&targets).await;
         Ok(())
     }
@@ -471,12 +474,12 @@ pub fn check_export(request: &view::CreateExport) -> Result<(), Error> {
     let view::CreateExport { nbd, nvme_tcp, subsystem, hosts, any_host, advertise, .. } = request;
     let says_of_nvme =
         subsystem.is_some() || !hosts.is_empty() || *any_host || !advertise.is_empty();
-    if let Some(iscsi) = &request.iscsi {
-        let others = nbd.is_some() || !nvme_tcp.is_empty() || request.local.is_some();
-        return match others || says_of_nvme {
-            true => Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
-            false => iscsi::check(iscsi),
-        };
+    let has_others = nbd.is_some() || !nvme_tcp.is_empty() || request.local.is_some();
+    match (&request.iscsi, &request.fc) {
+        (None, None) => {}
+        (Some(iscsi), None) if !has_others && !says_of_nvme => return iscsi::check(iscsi),
+        (None, Some(fc)) if !has_others && !says_of_nvme => return fc::check(fc),
+        _ => return Err(Error::new(&say::EXPORT_PROTOCOL, &[])),
     }
     match (nbd, &nvme_tcp[..], &request.local) {
         (Some(nbd), [], None) if !says_of_nvme => address::parse(nbd).map(|_| ()),
@@ -547,6 +550,9 @@ fn wanted(
     if let Some(iscsi) = &request.iscsi {
         return iscsi::wanted(iscsi);
     }
+    if let Some(own) = &request.fc {
+        return fc::wanted(own, recorded.iter().map(|(address, _)| address));
+    }
     match (&request.nbd, &request.local) {
         (Some(nbd), _) => address::parse(nbd),
         (None, Some(view::LocalExport::Device)) => Ok(ExportAddress::Device),
@@ -570,18 +576,24 @@ fn is_alike(one: &ExportAddress, other: &ExportAddress) -> bool {
         (ExportAddress::Iscsi(one), ExportAddress::Iscsi(other)) => {
             *one == IscsiExport { secret: one.secret, ..other.clone() }
         }
+        (ExportAddress::Fc(one), ExportAddress::Fc(other)) => {
+            (one.port, &one.initiators) == (other.port, &other.initiators)
+        }
         _ => one == other,
     }
 }
 
 /// Whether two exports of one volume are one: those over NVMe are, since hosts take namespaces that
-/// are known by the same for one namespace, those over iSCSI, as a target is a volume's, and block
-/// devices of this machine, which have one link.
+/// are known by the same for one namespace, those over iSCSI, as a target is a volume's, those at
+/// ports by one protocol, as what a host reserves is a unit's or a subsystem's, and block devices
+/// of this machine, which have one link.
 fn is_same(one: &ExportAddress, other: &ExportAddress) -> bool {
     let is_alone = |address: &ExportAddress| match address {
         ExportAddress::NvmeTcp(_) => Some("nvme"),
         ExportAddress::Device | ExportAddress::Ublk => Some("device"),
         ExportAddress::Iscsi(_) => Some("target"),
+        ExportAddress::Fc(_) => Some("unit"),
+        ExportAddress::NvmeFc(_) => Some("subsystem"),
         _ => None,
     };
     one == other || is_alone(one).is_some() && is_alone(one) == is_alone(other)
@@ -623,6 +635,7 @@ fn is_exported(array: &str, export: &ExportStatus, id: &str) -> Error {
             Error::new(&say::ALREADY_IN_SUBSYSTEM, &args)
         }
         ExportAddress::Iscsi(_) => Error::new(&say::ALREADY_A_TARGET, &[&array, volume, &id]),
+        ExportAddress::Fc(_) | ExportAddress::NvmeFc(_) => fc::already_there(array, volume, id),
         _ => Error::new(&say::ALREADY_EXPORTED, &[&array, volume]),
     }
 }

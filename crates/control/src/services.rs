@@ -19,6 +19,7 @@
 //!   goes meanwhile.
 //! - The daemon never opens nor looks at what stands on its own volumes.
 
+mod kinds;
 mod shown;
 mod talk;
 mod users;
@@ -31,10 +32,10 @@ use crate::data::Data;
 use crate::devices::{Known, Queue};
 use crate::files::File;
 use crate::lock::lock;
-use crate::{iscsi, shares};
 use engine::manage::command::{ArrayStatus, ExportStatus};
-use format::{ArrayRecord, ExportAddress, ExportRecord, ShareExport};
+use format::{ArrayRecord, ExportRecord, ShareExport};
 use fuse::Look;
+use kinds::{kind_of, of_shares};
 use redfish::access::Secret;
 use redfish::messages as say;
 use redfish::service::uri;
@@ -182,21 +183,6 @@ fn wanted_of(id: String, name: (String, String), kind: Kind, block_bytes: u32) -
         leaving: false,
         suspended: false,
     }
-}
-
-fn kind_of(address: &ExportAddress, volume: Uuid, secret: Option<&Secret>) -> Option<Kind> {
-    match address {
-        ExportAddress::Iscsi(own) => Some(Kind::Iscsi(Box::new(iscsi::told(own, volume, secret)))),
-        ExportAddress::Shares(own) => Some(of_shares(own)),
-        ExportAddress::Device => Some(Kind::Device),
-        ExportAddress::Ublk => Some(Kind::Ublk),
-        ExportAddress::File(path) => Some(Kind::File(path.clone())),
-        _ => None,
-    }
-}
-
-fn of_shares(own: &ShareExport) -> Kind {
-    Kind::Shares(Box::new(shares::told(own)))
 }
 
 fn absent() -> Error {

@@ -5,16 +5,17 @@ use crate::encode;
 use crate::limits::{
     ADDRESS_MAX, AREA_BYTES, COUNTERS_END, EXPORTS_BYTES_MAX, EXPORTS_MAX, EXTENTS_MAX, HOSTS_MAX,
     IQN_MAX, JOURNAL_BYTES_MAX, LISTENERS_MAX, NAME_MAX, NAMESPACES_MAX, NQN_MAX, NVME_EXPORT_MAX,
-    REGIONS_MAX, SECRETS_END, SERIAL_MAX, SHARE_NAME_MAX, SHARES_MAX, USER_MAX, VOLUMES_MAX,
+    REGIONS_MAX, SECRETS_END, SERIAL_MAX, SHARE_NAME_MAX, SHARES_MAX, UNITS_MAX, USER_MAX,
+    VOLUMES_MAX,
 };
 use crate::record::{
-    Access, ArrayRecord, ExportAddress, Extent, IscsiExport, Listener, NvmeExport, ShareExport,
-    SlotState,
+    Access, ArrayRecord, ExportAddress, Extent, FcExport, IscsiExport, Listener, NvmeExport,
+    NvmeFcExport, ShareExport, SlotState,
 };
 use crate::region::{Geometry, SHIFT_MAX};
 use layout::{CodeKind, Layout};
 use std::collections::BTreeSet;
-use units::{GroupNo, MIB, Slot, Uuid};
+use units::{GroupNo, MIB, Slot, Uuid, Wwpn};
 
 type Rule = Result<(), FormatError>;
 
@@ -149,6 +150,8 @@ fn exports(record: &ArrayRecord) -> Rule {
     rule(record.exports.len() <= EXPORTS_MAX, "there are too many exports")?;
     let (mut ids, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
     let (mut targets, mut names) = (BTreeSet::new(), BTreeSet::new());
+    let [mut by_fcp, mut by_nvme] = [(); 2].map(|()| BTreeSet::new());
+    let mut units = BTreeSet::new();
     for export in &record.exports {
         rule(ids.insert(export.id), "two exports have one id")?;
         let known = record.volumes.iter().any(|volume| volume.uuid == export.volume);
@@ -170,6 +173,15 @@ fn exports(record: &ArrayRecord) -> Rule {
             ExportAddress::Iscsi(iscsi) => {
                 iscsi_export(iscsi)?;
                 rule(targets.insert(export.volume), "two exports are one target")?;
+            }
+            ExportAddress::Fc(fc) => {
+                fc_export(fc)?;
+                rule(by_fcp.insert(export.volume), "two exports are one unit")?;
+                rule(units.insert((fc.port, fc.unit)), "two units of a port have one number")?;
+            }
+            ExportAddress::NvmeFc(fc) => {
+                nvme_fc_export(fc)?;
+                rule(by_nvme.insert(export.volume), "two exports are one subsystem")?;
             }
             ExportAddress::Shares(shares) => {
                 share_export(shares)?;
@@ -226,6 +238,23 @@ fn share_export(export: &ShareExport) -> Rule {
         }
     }
     rule(encode::shares_bytes(export) <= NVME_EXPORT_MAX, "an export says too much")
+}
+
+fn fc_export(export: &FcExport) -> Rule {
+    rule((1..=UNITS_MAX).contains(&export.unit), "the number of a unit is not possible")?;
+    let initiators = &export.initiators;
+    rule((1..=HOSTS_MAX).contains(&initiators.len()), "an export names no or too many hosts")?;
+    let mut all = initiators.iter().chain([&export.port]);
+    rule(all.all(|name| *name != Wwpn([0; 8])), "the name of a port is not possible")
+}
+
+fn nvme_fc_export(export: &NvmeFcExport) -> Rule {
+    rule(export.port != Wwpn([0; 8]), "the name of a port is not possible")?;
+    let hosts = &export.hosts;
+    rule((1..=HOSTS_MAX).contains(&hosts.len()), "an export names no or too many hosts")?;
+    let name_fits = |name: &String| (1..=NQN_MAX).contains(&name.len()) && text_fits(name);
+    rule(hosts.iter().all(name_fits), "the name of a host is not possible")?;
+    rule(encode::nvme_fc_bytes(export) <= NVME_EXPORT_MAX, "an export says too much")
 }
 
 fn iscsi_export(export: &IscsiExport) -> Rule {

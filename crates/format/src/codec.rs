@@ -1,7 +1,7 @@
 //! Little-endian bytes in and out. Reading never panics and never allocates by a number read.
 
 use crate::FormatError;
-use units::Uuid;
+use units::{Uuid, Wwpn};
 
 /// CRC-32C (Castagnoli, RFC 3720).
 pub fn crc32c(bytes: &[u8]) -> u32 {
@@ -27,6 +27,9 @@ impl Writer {
     }
     pub fn uuid(&mut self, value: Uuid) {
         self.0.extend(value.0);
+    }
+    pub fn wwpn(&mut self, value: Wwpn) {
+        self.0.extend_from_slice(&value.0);
     }
     pub fn text(&mut self, value: &str) {
         self.0.extend(value.as_bytes());
@@ -67,6 +70,9 @@ impl<'a> Reader<'a> {
     }
     pub fn u64(&mut self) -> Result<u64, FormatError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+    pub fn wwpn(&mut self) -> Result<Wwpn, FormatError> {
+        Ok(Wwpn(self.array()?))
     }
     pub fn uuid(&mut self) -> Result<Uuid, FormatError> {
         Ok(Uuid(self.array()?))

@@ -12,9 +12,10 @@ use crate::limits::{
 };
 use crate::more::{self, COMPAT_TASKS, INCOMPAT_KNOWN};
 use crate::record::{
-    Access, Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, Filesystem,
-    GroupRecord, IscsiExport, IscsiServer, LastScrub, Listener, MakeFilesystem, NvmeExport, Owner,
-    Paused, Share, ShareExport, SlotRecord, SlotState, VolumeRecord,
+    Access, Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, FcExport,
+    Filesystem, GroupRecord, IscsiExport, IscsiServer, LastScrub, Listener, MakeFilesystem,
+    NvmeExport, NvmeFcExport, Owner, Paused, Share, ShareExport, SlotRecord, SlotState,
+    VolumeRecord,
 };
 use layout::{CodeKind, Descriptor, Level, MAX_DRIVES, MAX_GROUPS, MAX_RANGES, Range, Rotation};
 use units::{MIB, Slot};
@@ -329,9 +330,7 @@ fn places(
     };
     let listeners = (0..listeners).map(listener).collect::<Result<_, FormatError>>()?;
     let named = (0..hosts).map(|_| text(from)).collect::<Result<_, _>>()?;
-    if !from.0.is_empty() {
-        return invalid("there are bytes behind what an export says");
-    }
+    nothing_behind(from)?;
     Ok((listeners, named))
 }
 
@@ -354,6 +353,35 @@ fn iscsi(bytes: &[u8]) -> Result<IscsiExport, FormatError> {
     Ok(IscsiExport { portals, initiators, user, secret, server })
 }
 
+/// What an export at a Fibre Channel port says that initiators have by FCP.
+fn fc(bytes: &[u8]) -> Result<FcExport, FormatError> {
+    let mut from = Reader(bytes);
+    let from = &mut from;
+    let (port, unit, initiators) = (from.wwpn()?, from.u16()?, from.u16()?);
+    from.zeros(4)?;
+    let initiators = (0..initiators).map(|_| from.wwpn()).collect::<Result<_, _>>()?;
+    nothing_behind(from)?;
+    Ok(FcExport { port, unit, initiators })
+}
+
+/// What one says that hosts have by NVMe.
+fn nvme_fc(bytes: &[u8]) -> Result<NvmeFcExport, FormatError> {
+    let mut from = Reader(bytes);
+    let from = &mut from;
+    let (port, hosts) = (from.wwpn()?, from.u16()?);
+    from.zeros(6)?;
+    let hosts = (0..hosts).map(|_| text(from)).collect::<Result<_, _>>()?;
+    nothing_behind(from)?;
+    Ok(NvmeFcExport { port, hosts })
+}
+
+fn nothing_behind(from: &Reader<'_>) -> Result<(), FormatError> {
+    match from.0.is_empty() {
+        true => Ok(()),
+        false => invalid("there are bytes behind what an export says"),
+    }
+}
+
 /// What the shares of a file system say.
 fn shares(bytes: &[u8]) -> Result<ShareExport, FormatError> {
     let mut from = Reader(bytes);
@@ -370,9 +398,7 @@ fn shares(bytes: &[u8]) -> Result<ShareExport, FormatError> {
     from.zeros(4)?;
     let (smb, nfs) = (text(from)?, text(from)?);
     let shares = (0..count).map(|_| share(from)).collect::<Result<_, _>>()?;
-    if !from.0.is_empty() {
-        return invalid("there are bytes behind what an export says");
-    }
+    nothing_behind(from)?;
     Ok(ShareExport { make, smb, nfs, shares })
 }
 
@@ -411,6 +437,8 @@ fn export(from: &mut Reader<'_>) -> Result<ExportRecord, FormatError> {
         7 => ExportAddress::VhostUser(from.text(len, ADDRESS_MAX)?),
         8 => ExportAddress::Iscsi(iscsi(from.bytes(len)?)?),
         9 => ExportAddress::Shares(shares(from.bytes(len)?)?),
+        10 => ExportAddress::Fc(fc(from.bytes(len)?)?),
+        11 => ExportAddress::NvmeFc(nvme_fc(from.bytes(len)?)?),
         _ => return invalid("the kind of an export is not known"),
     };
     Ok(ExportRecord { id, volume, address })

@@ -2,13 +2,14 @@
 
 use crate::codec::{Writer, crc32c};
 use crate::limits::{
-    EXPORT_ENTRY_BYTES, FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN, MAGIC,
-    NVME_EXPORT_BYTES, SHARE_BYTES,
+    EXPORT_ENTRY_BYTES, FC_EXPORT_BYTES, FIXED_BYTES, FORMAT_VERSION, HEADER_BYTES, IMAGE_ALIGN,
+    MAGIC, NVME_EXPORT_BYTES, SHARE_BYTES,
 };
 use crate::more;
 use crate::record::{
-    Access, Areas, ArrayRecord, ExportAddress, ExportRecord, Filesystem, IscsiExport, IscsiServer,
-    Listener, NvmeExport, Share, ShareExport, SlotRecord, SlotState, VolumeRecord,
+    Access, Areas, ArrayRecord, ExportAddress, ExportRecord, FcExport, Filesystem, IscsiExport,
+    IscsiServer, Listener, NvmeExport, NvmeFcExport, Share, ShareExport, SlotRecord, SlotState,
+    VolumeRecord,
 };
 use layout::{CodeKind, Level, Range, Rotation};
 use units::{MIB, Uuid};
@@ -196,6 +197,8 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::VhostUser(_) => 7,
         ExportAddress::Iscsi(_) => 8,
         ExportAddress::Shares(_) => 9,
+        ExportAddress::Fc(_) => 10,
+        ExportAddress::NvmeFc(_) => 11,
     });
     out.zeros(1);
     out.count(address_bytes(export));
@@ -207,6 +210,8 @@ fn export(out: &mut Writer, export: &ExportRecord) {
         ExportAddress::NvmeTcp(export) => nvme(out, export),
         ExportAddress::Iscsi(export) => iscsi(out, export),
         ExportAddress::Shares(export) => shares(out, export),
+        ExportAddress::Fc(export) => fc(out, export),
+        ExportAddress::NvmeFc(export) => nvme_fc(out, export),
         ExportAddress::Device | ExportAddress::Ublk => {}
     }
 }
@@ -225,6 +230,8 @@ fn address_bytes(export: &ExportRecord) -> usize {
         ExportAddress::NvmeTcp(export) => nvme_bytes(export),
         ExportAddress::Iscsi(export) => iscsi_bytes(export),
         ExportAddress::Shares(export) => shares_bytes(export),
+        ExportAddress::Fc(export) => FC_EXPORT_BYTES + export.initiators.len() * 8,
+        ExportAddress::NvmeFc(export) => nvme_fc_bytes(export),
         ExportAddress::Device | ExportAddress::Ublk => 0,
     }
 }
@@ -276,6 +283,26 @@ fn iscsi(out: &mut Writer, export: &IscsiExport) {
         out.u8((export.secret >> shift & 0xff) as u8);
     }
     texts(out, iscsi_texts(export));
+}
+
+fn fc(out: &mut Writer, export: &FcExport) {
+    out.wwpn(export.port);
+    out.u16(export.unit);
+    out.count(export.initiators.len());
+    out.zeros(4);
+    export.initiators.iter().for_each(|name| out.wwpn(*name));
+}
+
+/// Bytes of what an export over NVMe at a Fibre Channel port says behind its entry.
+pub fn nvme_fc_bytes(export: &NvmeFcExport) -> usize {
+    FC_EXPORT_BYTES + export.hosts.iter().map(|name| 2 + name.len()).sum::<usize>()
+}
+
+fn nvme_fc(out: &mut Writer, export: &NvmeFcExport) {
+    out.wwpn(export.port);
+    out.count(export.hosts.len());
+    out.zeros(6);
+    texts(out, export.hosts.iter().map(String::as_str));
 }
 
 /// Bytes of what the shares of a file system say behind their entry.

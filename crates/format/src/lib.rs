@@ -41,10 +41,10 @@ pub use encode::encode;
 pub use error::FormatError;
 pub use limits::{AREA_BYTES, FORMAT_VERSION, MAGIC, SLOT_BYTES};
 pub use record::{
-    Access, Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, Filesystem,
-    GroupRecord, IscsiExport, IscsiServer, LastScrub, Listener, LostRange, LostReason,
-    MakeFilesystem, NvmeExport, Owner, Paused, ScrubMode, ScrubRecord, Share, ShareExport,
-    SlotRecord, SlotState, VolumeRecord,
+    Access, Areas, ArrayRecord, Epoch, EpochMark, ExportAddress, ExportRecord, Extent, FcExport,
+    Filesystem, GroupRecord, IscsiExport, IscsiServer, LastScrub, Listener, LostRange, LostReason,
+    MakeFilesystem, NvmeExport, NvmeFcExport, Owner, Paused, ScrubMode, ScrubRecord, Share,
+    ShareExport, SlotRecord, SlotState, VolumeRecord,
 };
 pub use signature::{Signature, foreign_signature, holds_data};
 pub use size::{Split, journal_bytes, split, split_with, usable_bytes};

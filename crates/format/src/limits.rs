@@ -50,6 +50,10 @@ pub const NAMESPACES_MAX: u32 = 1024;
 pub const NQN_MAX: usize = 223;
 /// Most bytes of a name of iSCSI.
 pub const IQN_MAX: usize = 223;
+/// The largest number of a logical unit at a Fibre Channel port.
+pub const UNITS_MAX: u16 = 4095;
+/// Bytes of what an export at such a port says before its initiators or hosts.
+pub const FC_EXPORT_BYTES: usize = 16;
 /// Numbers that tell secrets apart are smaller.
 pub const SECRETS_END: u32 = 1 << 24;
 /// Most bytes of the name by which initiators prove who they are; of a user or client of a share.

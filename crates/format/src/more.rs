@@ -32,6 +32,8 @@ pub const INCOMPAT_LOCAL: u32 = 16;
 pub const INCOMPAT_ISCSI: u32 = 32;
 /// Incompat flag: a volume's file system is shared.
 pub const INCOMPAT_FILES: u32 = 64;
+/// Incompat flag: an export is at a Fibre Channel port.
+pub const INCOMPAT_FC: u32 = 128;
 /// All that this release knows.
 pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST
     | INCOMPAT_FLIGHT
@@ -39,7 +41,8 @@ pub const INCOMPAT_KNOWN: u32 = INCOMPAT_LOST
     | INCOMPAT_SHARED
     | INCOMPAT_LOCAL
     | INCOMPAT_ISCSI
-    | INCOMPAT_FILES;
+    | INCOMPAT_FILES
+    | INCOMPAT_FC;
 
 /// The flags (compat, incompat) of a record.
 pub fn flags(record: &ArrayRecord) -> (u32, u32) {
@@ -51,7 +54,8 @@ pub fn flags(record: &ArrayRecord) -> (u32, u32) {
     let local = if record.exports.iter().any(is_local) { INCOMPAT_LOCAL } else { 0 };
     let iscsi = if record.exports.iter().any(is_iscsi) { INCOMPAT_ISCSI } else { 0 };
     let files = if record.exports.iter().any(has_files) { INCOMPAT_FILES } else { 0 };
-    (compat, lost | flight | nvme | shared | local | iscsi | files)
+    let fc = if record.exports.iter().any(is_fc) { INCOMPAT_FC } else { 0 };
+    (compat, lost | flight | nvme | shared | local | iscsi | files | fc)
 }
 
 fn is_guarded(record: &ArrayRecord) -> bool {
@@ -64,6 +68,10 @@ fn is_nvme(export: &ExportRecord) -> bool {
 
 const fn is_iscsi(export: &ExportRecord) -> bool {
     matches!(export.address, ExportAddress::Iscsi(_))
+}
+
+const fn is_fc(export: &ExportRecord) -> bool {
+    matches!(export.address, ExportAddress::Fc(_) | ExportAddress::NvmeFc(_))
 }
 
 const fn has_files(export: &ExportRecord) -> bool {
@@ -145,6 +153,9 @@ pub fn decode(
     }
     if (incompat & INCOMPAT_FILES != 0) != record.exports.iter().any(has_files) {
         return invalid("whether a file system is shared and what its flag says do not agree");
+    }
+    if (incompat & INCOMPAT_FC != 0) != record.exports.iter().any(is_fc) {
+        return invalid("whether an export is at a port and what its flag says do not agree");
     }
     if (incompat & INCOMPAT_FLIGHT != 0) != is_guarded(record) {
         return invalid("whether a group is guarded and what its flag says do not agree");

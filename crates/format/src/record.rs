@@ -8,7 +8,7 @@
 use crate::FormatError;
 use crate::size::Split;
 use layout::{Layout, Level, Range};
-use units::{Slot, Uuid};
+use units::{Slot, Uuid, Wwpn};
 
 /// An epoch's counter and random id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -172,6 +172,26 @@ pub enum IscsiServer {
     Tgt,
 }
 
+/// An export at a Fibre Channel port, which initiators have by FCP.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FcExport {
+    /// The port.
+    pub port: Wwpn,
+    /// The number of the logical unit.
+    pub unit: u16,
+    /// The ports of the initiators that may have it; at least one.
+    pub initiators: Vec<Wwpn>,
+}
+
+/// An export at a Fibre Channel port, which hosts have by NVMe.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NvmeFcExport {
+    /// The port.
+    pub port: Wwpn,
+    /// Qualified names of the hosts that may have it; at least one.
+    pub hosts: Vec<String>,
+}
+
 /// A volume's file system, and the shares of it that clients have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShareExport {
@@ -260,6 +280,10 @@ pub enum ExportAddress {
     Iscsi(IscsiExport),
     /// Shares of its file system.
     Shares(ShareExport),
+    /// FCP at a Fibre Channel port.
+    Fc(FcExport),
+    /// NVMe at a Fibre Channel port.
+    NvmeFc(NvmeFcExport),
 }
 
 impl ExportAddress {
@@ -268,10 +292,12 @@ impl ExportAddress {
         self.is_local() || matches!(self, Self::VhostUser(_))
     }
 
-    /// Whether it is served by others than the daemon: the server's kernel, and who serves iSCSI
-    /// and files.
+    /// Whether it is served by others than the daemon: the server's kernel, and who serves iSCSI,
+    /// Fibre Channel and files.
     pub const fn is_others(&self) -> bool {
-        self.is_local() || matches!(self, Self::Iscsi(_) | Self::Shares(_))
+        let is_network =
+            matches!(self, Self::Iscsi(_) | Self::Shares(_) | Self::Fc(_) | Self::NvmeFc(_));
+        self.is_local() || is_network
     }
 
     /// Whether the server itself uses it.

@@ -7,7 +7,8 @@
 mod common;
 
 use common::{
-    SHAPES, eventful, plain, troubled, uuid, with_iscsi, with_local, with_nvme, with_shares,
+    SHAPES, eventful, plain, troubled, uuid, with_fc, with_iscsi, with_local, with_nvme,
+    with_shares,
 };
 use layout::Level;
 use palisade_format::flight::{self, Columns, FlightPage, PageHead};
@@ -35,6 +36,7 @@ fn golden_images_are_read_and_written_alike() {
     same(&folder.join("v3-6-32-local.slot"), with_local(eventful(Level::Raid6, 32)));
     same(&folder.join("v3-6-32-iscsi.slot"), with_iscsi(eventful(Level::Raid6, 32)));
     same(&folder.join("v3-6-32-files.slot"), with_shares(eventful(Level::Raid6, 32)));
+    same(&folder.join("v3-6-32-fc.slot"), with_fc(eventful(Level::Raid6, 32)));
     let shared = ArrayRecord { shared: true, ..eventful(Level::Raid6, 32) };
     same(&folder.join("v3-6-32-shared.slot"), shared);
 }

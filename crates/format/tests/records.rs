@@ -3,173 +3,16 @@
 mod common;
 
 use common::{
-    SHAPES, eventful, plain, troubled, uuid, with_iscsi, with_local, with_nvme, with_shares,
+    SHAPES, eventful, plain, seal, troubled, uuid, with_fc, with_iscsi, with_local, with_nvme,
+    with_shares,
 };
 use layout::Level;
 use palisade_format::{
-    ArrayRecord, ExportRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode,
-    encode, limits, newest, next_slot, slot_offsets,
+    ArrayRecord, FormatError, GroupRecord, LostRange, LostTail, SlotState, decode, encode, limits,
+    newest, next_slot, slot_offsets,
 };
 use proptest::prelude::*;
 use units::{MIB, Slot};
-
-/// An export over NVMe/TCP says no more than there is room for, and a flag says that it is there.
-#[test]
-fn nvme_exports_are_bounded() {
-    let record = with_nvme(eventful(Level::Raid5, 3));
-    let mut image = encode(&record);
-    assert_eq!(image[24], 4);
-    image[24] = 0;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "an entry that no flag announces");
-    type Change = fn(&mut palisade_format::NvmeExport);
-    let wrong: [Change; 9] = [
-        |e| e.nsid = 0,
-        |e| e.nsid = limits::NAMESPACES_MAX + 1,
-        |e| e.subsystem.clear(),
-        |e| e.subsystem = "x".repeat(limits::NQN_MAX + 1),
-        |e| e.listeners.clear(),
-        |e| e.listeners = vec![e.listeners[0].clone(); limits::LISTENERS_MAX + 1],
-        |e| e.listeners[0].advertise = Some(String::new()),
-        |e| e.hosts = Some(Vec::new()),
-        |e| e.hosts = Some(vec!["x".repeat(150); limits::HOSTS_MAX]),
-    ];
-    for (at, change) in wrong.into_iter().enumerate() {
-        let mut record = record.clone();
-        let palisade_format::ExportAddress::NvmeTcp(export) = &mut record.exports[2].address else {
-            panic!("the third is over NVMe");
-        };
-        change(export);
-        assert!(record.check().is_err(), "{at}");
-    }
-    // Each is possible, all together are too much.
-    let mut many = record;
-    let palisade_format::ExportAddress::NvmeTcp(export) = &mut many.exports[2].address else {
-        panic!("the third is over NVMe");
-    };
-    export.hosts = Some(vec!["x".repeat(120); limits::HOSTS_MAX]);
-    assert!(many.check().is_ok());
-    for id in 20..25 {
-        let mut more = palisade_format::ExportRecord { id, ..many.exports[2].clone() };
-        if let palisade_format::ExportAddress::NvmeTcp(export) = &mut more.address {
-            export.nsid = id;
-        }
-        many.exports.push(more);
-    }
-    assert!(many.check().is_err());
-    let mut twice = with_nvme(eventful(Level::Raid5, 3));
-    twice.exports[3].address = twice.exports[2].address.clone();
-    assert!(twice.check().is_err(), "two exports that are one namespace");
-}
-
-#[test]
-fn exports_that_the_server_uses_keep_their_rules() {
-    let record = with_local(eventful(Level::Raid5, 3));
-    for wrong in [String::new(), "srv/v".into(), format!("/{}", "x".repeat(limits::ADDRESS_MAX))] {
-        let mut record = record.clone();
-        record.exports[3].address = palisade_format::ExportAddress::File(wrong.clone());
-        assert!(record.check().is_err(), "{wrong}");
-    }
-    let mut image = encode(&record.for_slot(Slot(0)));
-    assert_eq!(image[24], 16, "a release that does not know such exports does not read on");
-    image[24] = 0;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "an entry that no flag announces");
-    let mut image = encode(&eventful(Level::Raid5, 3).for_slot(Slot(0)));
-    image[24] = 16;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "a flag without an entry");
-}
-
-#[test]
-fn exports_over_iscsi_keep_their_rules() {
-    use palisade_format::{ExportAddress, IscsiExport};
-    let record = with_iscsi(eventful(Level::Raid5, 3));
-    let at = record.exports.len() - 1;
-    let ExportAddress::Iscsi(own) = record.exports[at].address.clone() else { panic!("iSCSI") };
-    let long = |most: usize| "x".repeat(most + 1);
-    for wrong in [
-        IscsiExport { portals: Vec::new(), ..own.clone() },
-        IscsiExport { portals: vec![own.portals[0].clone(); 17], ..own.clone() },
-        IscsiExport { initiators: Vec::new(), ..own.clone() },
-        IscsiExport { initiators: vec!["iqn.x".into(); 129], ..own.clone() },
-        IscsiExport { initiators: vec![String::new()], ..own.clone() },
-        IscsiExport { initiators: vec![long(limits::IQN_MAX)], ..own.clone() },
-        IscsiExport { user: Some(String::new()), ..own.clone() },
-        IscsiExport { secret: limits::SECRETS_END, ..own.clone() },
-        IscsiExport { user: Some(long(limits::USER_MAX)), ..own.clone() },
-        IscsiExport { initiators: vec!["x".repeat(223); 100], ..own },
-    ] {
-        let mut record = record.clone();
-        record.exports[at].address = ExportAddress::Iscsi(wrong.clone());
-        assert!(record.check().is_err(), "{wrong:?}");
-    }
-    let mut twice = record.clone();
-    twice.exports[at].volume = twice.exports[at - 1].volume;
-    assert!(twice.check().is_err(), "two targets of one name");
-    let mut image = encode(&record.for_slot(Slot(0)));
-    assert_eq!(image[24], 32, "a release that does not know such exports does not read on");
-    image[24] = 0;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "an entry that no flag announces");
-    let mut image = encode(&eventful(Level::Raid5, 3).for_slot(Slot(0)));
-    image[24] = 32;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "a flag without an entry");
-}
-
-#[test]
-fn shares_keep_their_rules() {
-    use palisade_format::{Access, ExportAddress, Share, ShareExport};
-    let record = with_shares(eventful(Level::Raid5, 3));
-    let ExportAddress::Shares(own) = record.exports[0].address.clone() else { panic!("shares") };
-    let with = |share: Share| ShareExport { shares: vec![share], ..own.clone() };
-    let who = |who: String| vec![Access { who, read_only: false }];
-    let docs = own.shares[0].clone();
-    let long = |most: usize| "x".repeat(most + 1);
-    let names = (0..129).map(|number| Share { name: format!("{number}"), ..docs.clone() });
-    for wrong in [
-        ShareExport { shares: Vec::new(), ..own.clone() },
-        ShareExport { shares: names.collect(), ..own.clone() },
-        ShareExport { shares: vec![docs.clone(), docs.clone()], ..own.clone() },
-        ShareExport { smb: String::new(), ..own.clone() },
-        ShareExport { nfs: long(limits::ADDRESS_MAX), ..own.clone() },
-        with(Share { name: String::new(), ..docs.clone() }),
-        with(Share { name: long(limits::SHARE_NAME_MAX), ..docs.clone() }),
-        with(Share { name: "more".into(), ..docs.clone() }),
-        with(Share { smb: false, nfs: false, ..docs.clone() }),
-        with(Share { users: who(String::new()), ..docs.clone() }),
-        with(Share { clients: who(long(limits::USER_MAX)), ..docs.clone() }),
-        with(Share { users: vec![docs.users[0].clone(); 129], ..docs.clone() }),
-        ShareExport {
-            shares: (0..128)
-                .map(|number| Share {
-                    name: format!("{number}"),
-                    users: vec![who(long(62)).remove(0); 3],
-                    ..docs.clone()
-                })
-                .collect(),
-            ..own.clone()
-        },
-    ] {
-        let mut record = record.clone();
-        record.exports[0].address = ExportAddress::Shares(wrong.clone());
-        assert!(record.check().is_err(), "{wrong:?}");
-    }
-    let mut exported = record.clone();
-    let address = ExportAddress::Device;
-    exported.exports.push(ExportRecord { id: 40, volume: record.exports[0].volume, address });
-    assert!(exported.check().is_err(), "a second writer");
-    let mut image = encode(&record.for_slot(Slot(0)));
-    assert_eq!(image[24], 64, "a release that does not know shares does not read on");
-    image[24] = 0;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "an entry that no flag announces");
-    let mut image = encode(&eventful(Level::Raid5, 3).for_slot(Slot(0)));
-    image[24] = 64;
-    seal(&mut image);
-    assert!(decode(&image).is_err(), "a flag without an entry");
-}
 
 #[test]
 fn records_round_trip() {
@@ -181,7 +24,7 @@ fn records_round_trip() {
         let served = [with_nvme(records[1].clone()), with_nvme(records[2].clone())];
         let local = [with_local(records[1].clone()), with_local(served[0].clone())];
         let iscsi = [with_iscsi(records[1].clone()), with_iscsi(local[1].clone())];
-        let files = [with_shares(records[1].clone())];
+        let files = [with_shares(records[1].clone()), with_fc(iscsi[1].clone())];
         let all = records.into_iter().chain(with_lost).chain(served).chain(local).chain(iscsi);
         let all = all.chain(files);
         for record in all {
@@ -201,6 +44,7 @@ fn every_flipped_bit_is_refused_or_changes_nothing() {
     flipped_bits(troubled(eventful(Level::Raid5, 3)));
     flipped_bits(with_iscsi(eventful(Level::Raid5, 3)));
     flipped_bits(with_shares(eventful(Level::Raid5, 3)));
+    flipped_bits(with_fc(eventful(Level::Raid5, 3)));
 }
 
 fn flipped_bits(record: ArrayRecord) {
@@ -226,28 +70,6 @@ fn every_shortened_image_is_refused() {
         assert!(decode(&image[..len]).is_err_and(|problem| problem.is_torn()), "{len}");
     }
     assert!(decode(&image[..used]).is_ok());
-}
-
-/// Makes both CRCs right again after the image was changed.
-fn seal(image: &mut [u8]) {
-    let crc = |bytes: &[u8]| {
-        // Bit by bit, after the document, so that the test does not trust the code's CRC.
-        let mut crc = u32::MAX;
-        for byte in bytes {
-            crc ^= u32::from(*byte);
-            for _ in 0..8 {
-                crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
-            }
-        }
-        (!crc).to_le_bytes()
-    };
-    assert_eq!(crc(b"123456789"), 0xe306_9283_u32.to_le_bytes());
-    let len = u32::from_le_bytes(image[28..32].try_into().unwrap()) as usize;
-    let end = (limits::HEADER_BYTES + len).min(image.len());
-    let body = crc(&image[limits::HEADER_BYTES..end]);
-    image[40..44].copy_from_slice(&body);
-    let header = crc(&image[..124]);
-    image[124..128].copy_from_slice(&header);
 }
 
 fn altered(change: impl FnOnce(&mut Vec<u8>)) -> Result<ArrayRecord, FormatError> {
@@ -659,9 +481,9 @@ fn nobody_falls_back_from_a_record_of_another_release() {
     slots[0] = encode(&old);
     old.sequence += 1;
     slots[2] = encode(&old);
-    slots[2][24] = 128;
+    slots[2][25] = 1;
     seal(&mut slots[2]);
-    assert_eq!(best(&slots), Err(FormatError::Incompatible(128)));
+    assert_eq!(best(&slots), Err(FormatError::Incompatible(256)));
     slots[2][8] = 2;
     seal(&mut slots[2]);
     assert_eq!(best(&slots), Err(FormatError::Version(2)));

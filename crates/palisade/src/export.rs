@@ -67,13 +67,19 @@ pub enum Command {
 }
 
 /// What serves nobody over NVMe.
-const NO_NVME: [&str; 6] = ["nbd", "local", "ublk", "fuse", "vhost_user", "iscsi"];
+const NO_NVME: [&str; 7] = ["nbd", "local", "ublk", "fuse", "vhost_user", "iscsi", "fc"];
 
 /// What tells hosts of no address.
-const NO_HOSTS: [&str; 5] = ["nbd", "local", "ublk", "fuse", "vhost_user"];
+const NO_HOSTS: [&str; 7] = ["nbd", "local", "ublk", "fuse", "vhost_user", "fc", "nvme_fc"];
 
 /// What serves no initiators.
-const NO_ISCSI: [&str; 6] = ["nbd", "nvme_tcp", "local", "ublk", "fuse", "vhost_user"];
+const NO_SCSI: [&str; 7] = ["nbd", "nvme_tcp", "nvme_fc", "local", "ublk", "fuse", "vhost_user"];
+
+/// What has no portals, and no CHAP.
+const FC: &str = "fc";
+
+/// What has one subsystem for each volume, of named hosts.
+const NVME_FC: &str = "nvme_fc";
 
 /// Most bytes of a file with a secret that are read.
 const SECRET_MOST: u64 = 4096;
@@ -100,32 +106,38 @@ pub struct Service {
     /// Listen for NVMe/TCP at ADDR:PORT (port 0: any free port); may be repeated
     #[arg(long, value_name = "ADDR:PORT", group = "protocol")]
     nvme_tcp: Vec<String>,
-    /// NVMe: NQN of the subsystem [default: one for this volume]
-    #[arg(long, value_name = "NQN", conflicts_with_all = NO_NVME)]
+    /// NVMe/TCP: NQN of the subsystem [default: one for this volume]
+    #[arg(long, value_name = "NQN", conflicts_with_all = NO_NVME, conflicts_with = NVME_FC)]
     subsystem: Option<String>,
     /// NVMe: NQN of a host that may connect; may be repeated
-    #[arg(long, value_name = "NQN", conflicts_with_all = NO_NVME)]
+    #[arg(long, value_name = "NQN", num_args = 1.., conflicts_with_all = NO_NVME)]
     host: Vec<String>,
-    /// NVMe: let any host connect
-    #[arg(long, conflicts_with_all = ["host"], conflicts_with_all = NO_NVME)]
+    /// NVMe/TCP: let any host connect
+    #[arg(long, conflicts_with_all = ["host", NVME_FC], conflicts_with_all = NO_NVME)]
     any_host: bool,
-    /// NVMe, iSCSI: address that hosts are told behind address translation, one for each of ours
+    /// NVMe/TCP, iSCSI: address that hosts are told behind address translation, one for each
     #[arg(long, value_name = "ADDR:PORT", num_args = 1.., conflicts_with_all = NO_HOSTS)]
     advertise: Vec<String>,
     /// Serve an iSCSI target at ADDR:PORT, with an IP address; may be repeated
     #[arg(long, value_name = "ADDR:PORT", num_args = 1.., group = "protocol")]
     iscsi: Vec<String>,
-    /// iSCSI: IQN of an initiator that may log in; may be repeated
-    #[arg(long, value_name = "IQN", num_args = 1.., conflicts_with_all = NO_ISCSI)]
+    /// Serve by FCP at this Fibre Channel port of this machine, as shown by `palisade port list`
+    #[arg(long, value_name = "WWPN", group = "protocol", requires = "initiator")]
+    fc: Option<String>,
+    /// Serve by NVMe at this Fibre Channel port of this machine
+    #[arg(long, value_name = "WWPN", group = "protocol", requires = "host")]
+    nvme_fc: Option<String>,
+    /// iSCSI, FCP: IQN or WWPN of an initiator that may log in; may be repeated
+    #[arg(long, value_name = "IQN|WWPN", num_args = 1.., conflicts_with_all = NO_SCSI)]
     initiator: Vec<String>,
     /// iSCSI: name by which initiators log in, with a secret (CHAP)
-    #[arg(long, value_name = "USER", conflicts_with_all = NO_ISCSI)]
+    #[arg(long, value_name = "USER", conflicts_with_all = NO_SCSI, conflicts_with = FC)]
     chap: Option<String>,
     /// iSCSI: file with the secret of --chap, 12 to 16 characters (-: standard input)
-    #[arg(long, value_name = "PATH", conflicts_with_all = NO_ISCSI)]
+    #[arg(long, value_name = "PATH", conflicts_with_all = NO_SCSI, conflicts_with = FC)]
     secret_file: Option<PathBuf>,
     /// iSCSI: who serves the target [default: lio where the kernel has it and ublk, else tgt]
-    #[arg(long, value_enum, conflicts_with_all = NO_ISCSI)]
+    #[arg(long, value_enum, conflicts_with_all = NO_SCSI, conflicts_with = FC)]
     server: Option<Server>,
 }
 
@@ -153,13 +165,14 @@ fn secret(path: &Path) -> Result<Secret, Problem> {
 impl Service {
     fn request(&self, Name { array, volume }: Name) -> Result<view::CreateExport, Problem> {
         let iscsi = !self.iscsi.is_empty();
+        let fc = self.fc();
         Ok(view::CreateExport {
             array,
             volume,
             nbd: self.nbd.as_deref().map(absolute),
             nvme_tcp: self.nvme_tcp.clone(),
             subsystem: self.subsystem.clone(),
-            hosts: self.host.clone(),
+            hosts: if fc.is_some() { Vec::new() } else { self.host.clone() },
             any_host: self.any_host,
             advertise: if iscsi { Vec::new() } else { self.advertise.clone() },
             local: match (&self.fuse, &self.vhost_user) {
@@ -169,7 +182,17 @@ impl Service {
                 (None, None) => self.local.then_some(view::LocalExport::Device),
             },
             iscsi: if iscsi { Some(self.iscsi()?) } else { None },
+            fc,
         })
+    }
+
+    fn fc(&self) -> Option<view::CreateFc> {
+        let (port, is_nvme, initiators) = match (&self.fc, &self.nvme_fc) {
+            (Some(port), _) => (port, false, &self.initiator),
+            (None, Some(port)) => (port, true, &self.host),
+            (None, None) => return None,
+        };
+        Some(view::CreateFc { port: port.clone(), is_nvme, initiators: initiators.clone() })
     }
 
     fn iscsi(&self) -> Result<view::CreateIscsi, Problem> {
@@ -231,11 +254,12 @@ async fn create(request: view::CreateExport, how: How, client: &Client) -> Resul
     control::check_export(&request)?;
     let arrays = fetch::arrays(client, &[Part::Volumes]).await?;
     let volume = names::volume(names::running(&arrays, &request.array)?, &request.volume)?;
-    let collection = match (&request.nbd, &request.local, &request.iscsi) {
+    let collection = match (&request.nbd, &request.local, &request.iscsi, &request.fc) {
         (Some(_), ..) => uri::NBD_CONNECTIONS,
-        (None, Some(_), _) => uri::LOCAL_CONNECTIONS,
-        (None, None, Some(_)) => uri::ISCSI_CONNECTIONS,
-        (None, None, None) => uri::NVME_CONNECTIONS,
+        (None, Some(_), ..) => uri::LOCAL_CONNECTIONS,
+        (None, None, Some(_), _) => uri::ISCSI_CONNECTIONS,
+        (None, None, None, Some(_)) => uri::FC_CONNECTIONS,
+        (None, None, None, None) => uri::NVME_CONNECTIONS,
     };
     let body = json!({
         "VolumeInfo": [{ "Volume": fetch::link(&uri::volume(&volume.uuid)) }],
@@ -346,6 +370,10 @@ fn wanted(request: &view::CreateExport) -> Value {
     if let Some(iscsi) = &request.iscsi {
         return wanted_of(iscsi);
     }
+    if let Some(fc) = &request.fc {
+        let protocol = if fc.is_nvme { "Nvme" } else { "Fcp" };
+        return json!({ "Port": fc.port, "Initiators": fc.initiators, "Protocol": protocol });
+    }
     if let Some(nbd) = &request.nbd {
         return json!({ "Listeners": [nbd] });
     }
@@ -413,6 +441,16 @@ fn detail(export: &view::Export) -> String {
         more("initiators", &Some(iscsi.initiators.join(", ")));
         more("CHAP user", &iscsi.user);
         for session in &iscsi.sessions {
+            more("logged in", &Some(session.clone()));
+        }
+    }
+    if let Some(fc) = &export.fc {
+        let unit = fc.unit.map(|unit| format!(", LUN {unit}")).unwrap_or_default();
+        more("port", &Some(format!("{}{unit}", fc.port)));
+        more("subsystem", &fc.subsystem);
+        let who = if fc.unit.is_some() { "initiators" } else { "hosts" };
+        more(who, &Some(fc.initiators.join(", ")));
+        for session in &fc.sessions {
             more("logged in", &Some(session.clone()));
         }
     }

@@ -16,7 +16,7 @@ use redfish::etag;
 use redfish::read::{self, Fetched};
 use redfish::service::uri;
 use redfish::told::Found;
-use redfish::view::{Array, FileSystem, Job, KnownDrive, Status};
+use redfish::view::{Array, FcPort, FileSystem, Job, KnownDrive, Status};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -145,7 +145,8 @@ pub const ALL: &[Part] = &[Part::Volumes, Part::Exports, Part::Shares, Part::Tas
 async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
     let none = || json!({ "Members": [] });
     let (mut jobs, mut volumes, mut filesystems) = (none(), none(), none());
-    let (mut nvme, mut nbd, mut local, mut iscsi) = (none(), none(), none(), none());
+    let (mut nvme, mut nbd, mut local) = (none(), none(), none());
+    let (mut iscsi, mut fc) = (none(), none());
     if wanted.contains(&Part::Tasks) {
         jobs = expanded(client, uri::JOBS).await?;
     }
@@ -154,6 +155,7 @@ async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
         nbd = expanded(client, uri::NBD_CONNECTIONS).await?;
         local = expanded(client, uri::LOCAL_CONNECTIONS).await?;
         iscsi = expanded(client, uri::ISCSI_CONNECTIONS).await?;
+        fc = expanded(client, uri::FC_CONNECTIONS).await?;
     }
     if wanted.contains(&Part::Shares) {
         filesystems = shared(client).await?;
@@ -162,7 +164,8 @@ async fn parts(client: &Client, wanted: &[Part]) -> Result<Fetched, Problem> {
         volumes = expanded(client, uri::VOLUMES).await?;
     }
     let pools = expanded(client, uri::POOLS).await?;
-    Ok(Fetched { pools, volumes, nvme, nbd, local, iscsi, filesystems, jobs, ..Fetched::default() })
+    let rest = Fetched::default();
+    Ok(Fetched { pools, volumes, nvme, nbd, local, iscsi, fc, filesystems, jobs, ..rest })
 }
 
 /// All file systems, with their shares in the place of links.
@@ -191,6 +194,11 @@ pub async fn status(client: &Client) -> Result<(Status, u64), Problem> {
     fetched.manager = client.get(uri::MANAGER).await?;
     let now = read::server(&Value::Null, &fetched.manager)?.now;
     Ok((read::status(&fetched)?, now))
+}
+
+/// The machine's Fibre Channel ports.
+pub async fn ports(client: &Client) -> Result<Vec<FcPort>, Problem> {
+    Ok(read::ports(&client.get(uri::FC).await?)?)
 }
 
 /// All drives, as the daemon last saw them.

@@ -35,6 +35,7 @@ mod man;
 mod named;
 mod output;
 mod overview;
+mod port;
 mod remote;
 mod request;
 mod secret;
@@ -98,9 +99,12 @@ enum Command {
     /// Manage volumes
     #[command(subcommand)]
     Volume(volume::Command),
-    /// Manage exports: volumes served over NBD or NVMe/TCP
+    /// Manage exports: volumes served over NBD, NVMe/TCP, iSCSI, Fibre Channel or here
     #[command(subcommand)]
     Export(export::Command),
+    /// List Fibre Channel ports, at which volumes are exported
+    #[command(subcommand)]
+    Port(port::Command),
     /// Manage shares: file systems of volumes, served over SMB or NFS
     #[command(subcommand)]
     Share(share::Command),
@@ -198,6 +202,7 @@ fn ask(command: &Command, socket: Option<PathBuf>, url: Option<&str>) -> Result<
             Command::Volume(command) => volume::run(command, client).await?,
             Command::Task(command) => task::run(command, client).await?,
             Command::Export(command) => export::run(command, client).await?,
+            Command::Port(command) => port::run(command, client).await?,
             Command::Share(command) => share::run(command, client).await?,
             Command::Drive(command) => drive::run(command, client).await?,
             Command::Event(command) => event::run(command, client).await?,
@@ -238,6 +243,7 @@ mod tests {
         "array wait",
         "audit list",
         "audit verify",
+        "port list",
         "account list",
         "alert list",
         "alert test",

@@ -510,6 +510,7 @@ fn a_connection_is_an_export() {
         advertise: vec!["a:1".into()],
         local: None,
         iscsi: None,
+        fc: None,
     };
     assert_eq!(connections("nvme", &body), Ok(Change::CreateExport(wanted)));
     refused(connections("nbd", &body), "PropertyUnknown", "#/Oem/Palisade/Advertise");
@@ -537,7 +538,13 @@ fn a_connection_is_an_export() {
         "Oem": {"Palisade": {"Listeners": ["unix:/run/x"]}}});
     let bare = json!({"VolumeInfo": info});
     refused(connections("nbd", &bare), "PropertyMissing", "#/Oem/Palisade/Listeners");
-    assert_eq!(why(connections("fc", &body)).0, 404);
+    assert_eq!(why(connections("ib", &body)).0, 404);
+    let fc = json!({"VolumeInfo": info, "Oem": {"Palisade": {"Port": "20:00:00:25:b5:00:00:1f",
+        "Protocol": "Nvme", "Initiators": ["nqn.2026-11.example:a"]}}});
+    let Ok(Change::CreateExport(request)) = connections("fc", &fc) else { panic!("not taken") };
+    let fc = request.fc.expect("is at a port");
+    assert!(fc.is_nvme && fc.initiators == ["nqn.2026-11.example:a"], "{fc:?}");
+    refused(connections("fc", &bare), "PropertyMissing", "#/Oem/Palisade/Port");
 }
 
 #[test]

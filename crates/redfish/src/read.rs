@@ -17,9 +17,9 @@ use crate::messages::{self, PREFIX};
 use crate::oem;
 use crate::service::uri;
 use crate::view::{
-    Alert, Array, Drive, DriveIo, Entry, Error, Export, Job, KnownDrive, LastScrub, RegionMap,
-    RegionParts, Remote, RemotePath, Server, SlotInfo, Status, Task, TaskKind, Unreadable, View,
-    Volume,
+    Alert, Array, Drive, DriveIo, Entry, Error, Export, FcPort, Job, KnownDrive, LastScrub,
+    RegionMap, RegionParts, Remote, RemotePath, Server, SlotInfo, Status, Task, TaskKind,
+    Unreadable, View, Volume,
 };
 use serde_json::Value;
 
@@ -45,6 +45,8 @@ pub struct Fetched {
     pub local: Value,
     /// `Connections` of the fabric `iscsi`, with members.
     pub iscsi: Value,
+    /// `Connections` of the fabric `fc`, with members.
+    pub fc: Value,
     /// `FileSystems`, with members, whose `ExportedShares` are with members, too.
     pub filesystems: Value,
     /// `Jobs`, with members.
@@ -92,6 +94,12 @@ pub fn server(root: &Value, manager: &Value) -> Result<Server, Error> {
         confirms: own.confirm == oem::ON,
         open_metrics: own.metrics == oem::OPEN,
     })
+}
+
+/// The Fibre Channel ports, of their fabric.
+pub fn ports(fabric: &Value) -> Result<Vec<FcPort>, Error> {
+    let oem::Fabric { ports } = oem::of(fabric)?;
+    Ok(ports.into_iter().map(Into::into).collect())
 }
 
 /// A line of the audit log.
@@ -146,6 +154,7 @@ pub fn arrays(fetched: &Fetched) -> Result<Vec<Array>, Error> {
     exports.extend(all(&fetched.nbd, numbered)?);
     exports.extend(all(&fetched.local, numbered)?);
     exports.extend(all(&fetched.iscsi, numbered)?);
+    exports.extend(all(&fetched.fc, numbered)?);
     exports.sort_by_key(|(_, number, _)| *number);
     let filesystems = all(&fetched.filesystems, filesystem)?;
     let tasks = all(&fetched.jobs, task)?;

@@ -121,6 +121,19 @@ pub struct CreateExport {
     pub local: Option<LocalExport>,
     /// Over iSCSI.
     pub iscsi: Option<CreateIscsi>,
+    /// At a Fibre Channel port.
+    pub fc: Option<CreateFc>,
+}
+
+/// A request to serve a volume at a Fibre Channel port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CreateFc {
+    /// The port's worldwide name.
+    pub port: String,
+    /// By NVMe, not by FCP.
+    pub is_nvme: bool,
+    /// Who may have it: by FCP, worldwide names of ports; by NVMe, qualified names of hosts.
+    pub initiators: Vec<String>,
 }
 
 /// A request to serve a volume over iSCSI.

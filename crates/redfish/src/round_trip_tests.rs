@@ -46,6 +46,7 @@ fn fetch(view: &View) -> Fetched {
         nbd: expanded(view, uri::NBD_CONNECTIONS),
         local: expanded(view, uri::LOCAL_CONNECTIONS),
         iscsi: expanded(view, uri::ISCSI_CONNECTIONS),
+        fc: expanded(view, uri::FC_CONNECTIONS),
         filesystems: expanded(view, uri::FILE_SYSTEMS),
         jobs: expanded(view, uri::JOBS),
     }
@@ -70,6 +71,8 @@ fn a_view_comes_back() {
             let line = get(&view, &uri::audit_entry(entry.number));
             assert_eq!(read::entry(&line).as_ref(), Ok(&**entry), "seed {seed}");
         }
+        let fabric = get(&view, uri::FC);
+        assert_eq!(read::ports(&fabric).as_ref(), Ok(&view.ports), "seed {seed}");
         let accounts = read::all(&expanded(&view, uri::ACCOUNTS), read::account);
         assert_eq!(accounts.as_ref(), Ok(&view.access.accounts), "seed {seed}");
         let around = Around {
@@ -87,7 +90,8 @@ fn a_view_comes_back() {
         let alerts = read::alerts(&get(&view, uri::SERVICE_CONDITIONS));
         assert_eq!(alerts.as_ref(), Ok(&view.alerts.alerts), "seed {seed}");
         let alerts = view.alerts.clone();
-        let back = View { log, access, https, events, alerts, surroundings, ..back };
+        let ports = view.ports.clone();
+        let back = View { log, access, https, events, alerts, surroundings, ports, ..back };
         assert_eq!(back, view, "seed {seed}");
         let printed = |view: &View| serde_json::to_string(&view.status).expect("encodes");
         assert_eq!(printed(&back), printed(&view), "seed {seed}");

@@ -141,6 +141,7 @@ pub fn view(seed: u64) -> View {
         https: Arc::new(https(random)),
         counters: Arc::default(),
         events: Arc::new(events(random)),
+        ports: random.several(2, |random, _| port(random)),
         surroundings,
         alerts: Arc::new(Alerts { alerts: random.several(3, alert) }),
         past: Default::default(),
@@ -458,6 +459,18 @@ fn ended(random: &mut Random, _: u64) -> Job {
     }
 }
 
+/// Kinds of exports that are none over NVMe/TCP.
+const KINDS: [ExportKind; 8] = [
+    ExportKind::Nbd,
+    ExportKind::Fuse,
+    ExportKind::Loop,
+    ExportKind::Ublk,
+    ExportKind::VhostUser,
+    ExportKind::Iscsi,
+    ExportKind::Fc,
+    ExportKind::NvmeFc,
+];
+
 fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> Export {
     let volume = match volumes {
         [] => random.text(),
@@ -486,23 +499,13 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
             })
             .into(),
     });
-    let (mut nbd, mut kind) = (None, ExportKind::NvmeTcp);
-    if nvme.is_none() {
-        let all = [
-            ExportKind::Nbd,
-            ExportKind::Fuse,
-            ExportKind::Loop,
-            ExportKind::Ublk,
-            ExportKind::VhostUser,
-            ExportKind::Iscsi,
-        ];
-        kind = random.pick(&all);
-    }
+    let mut nbd = None;
+    let kind = if nvme.is_some() { ExportKind::NvmeTcp } else { random.pick(&KINDS) };
     if kind == ExportKind::Nbd {
         let unix = "unix:/run/a b.sock".to_owned();
         nbd = Some(if random.chance() { unix } else { listener(random) });
     }
-    let is_others = ["local", "iscsi"].contains(&kind.fabric());
+    let is_others = ["local", "iscsi", "fc"].contains(&kind.fabric());
     let is_device = [ExportKind::Loop, ExportKind::Ublk].contains(&kind);
     Export {
         kind,
@@ -521,6 +524,7 @@ fn export(random: &mut Random, array: &str, volumes: &[Volume], number: u32) -> 
         nbd,
         nvme,
         iscsi: (kind == ExportKind::Iscsi).then(|| iscsi(random)),
+        fc: (kind.fabric() == "fc").then(|| fc(random, kind == ExportKind::NvmeFc)),
         uri: random.text(),
         serving: random.chance(),
         problem: random.maybe(Random::text),
@@ -540,6 +544,29 @@ fn iscsi(random: &mut Random) -> IscsiExport {
         user: random.maybe(Random::text),
         server: random.maybe(|random| random.pick(&[IscsiServer::Lio, IscsiServer::Tgt])),
         sessions: random.several(3, name),
+    }
+}
+
+fn fc(random: &mut Random, is_nvme: bool) -> FcExport {
+    let names = ["20:00:00:25:b5:00:00:01", "20:00:00:25:b5:00:00:02"];
+    let hosts = ["nqn.a:b", "nqn.a-b"];
+    let all = if is_nvme { hosts } else { names };
+    let name = |random: &mut Random, _| random.pick(&all).to_owned();
+    FcExport {
+        port: "20:00:00:25:b5:00:00:1f".to_owned(),
+        initiators: random.several(3, name),
+        unit: (!is_nvme).then(|| random.below(4095) as u16),
+        subsystem: is_nvme.then(|| format!("nqn.2026-11.example:{}", random.uuid())),
+        sessions: if is_nvme { Vec::new() } else { random.several(3, name) },
+    }
+}
+
+fn port(random: &mut Random) -> FcPort {
+    FcPort {
+        name: "20:00:00:25:b5:00:00:1f".to_owned(),
+        driver: random.pick(&["fcoe", "qla2xxx"]).to_owned(),
+        state: random.pick(&["Online", "Linkdown"]).to_owned(),
+        speed: random.text(),
     }
 }
 

@@ -58,12 +58,13 @@ fn schema_of<T: Extension>() -> schemars::Schema {
 }
 
 /// All that are our own.
-const OWN: [Own; 20] = [
+const OWN: [Own; 21] = [
     own::<oem::Chassis>(),
     own::<oem::Connection>(),
     own::<oem::Drive>(),
     own::<oem::DriveMetrics>(),
     own::<oem::Endpoint>(),
+    own::<oem::Fabric>(),
     own::<oem::EventDestination>(),
     own::<oem::Fan>(),
     own::<oem::FileShare>(),

@@ -28,14 +28,15 @@ pub use crate::inspected::Inspected;
 pub use crate::log::{Ending, Entry, Log, Verified};
 pub use crate::messages::{Error, ErrorCode};
 pub use crate::requests::{
-    AssembleArray, CreateArray, CreateExport, CreateIscsi, CreateVolume, FailDrive, IscsiServer,
-    LocalExport, NamedDrive, ReplaceDrive, ResizeVolume, ScrubArray, WipeDrive,
+    AssembleArray, CreateArray, CreateExport, CreateFc, CreateIscsi, CreateVolume, FailDrive,
+    IscsiServer, LocalExport, NamedDrive, ReplaceDrive, ResizeVolume, ScrubArray, WipeDrive,
 };
 pub use crate::shelf::{
     Shelf, ShelfBay, ShelfKind, ShelfPart, ShelfPort, ShelfState, ShelfUnit, Silence,
 };
 pub use export::{
-    Client, Connection, Export, ExportHealth, ExportKind, IscsiExport, NvmeExport, ServiceState,
+    Client, Connection, Export, ExportHealth, ExportKind, FcExport, FcPort, IscsiExport,
+    NvmeExport, ServiceState,
 };
 pub use owner::Owner;
 pub use plan::{Plan, PlannedArray, PlannedDrive};
@@ -101,6 +102,8 @@ pub struct View {
     pub counters: Arc<Counters>,
     /// The last events, and who is told of them.
     pub events: Arc<Shown>,
+    /// Fibre Channel ports.
+    pub ports: Vec<FcPort>,
     /// What is around the drives.
     pub surroundings: Arc<Surroundings>,
     /// What is wrong now.

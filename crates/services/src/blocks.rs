@@ -20,6 +20,24 @@ pub fn bytes(device: &str) -> io::Result<u64> {
     Ok(sectors * 512)
 }
 
+/// What tells a device from another that has its name later (`diskseq` of the kernel).
+///
+/// # Errors
+/// It can't be read.
+pub fn instance(device: &str) -> io::Result<u64> {
+    let name = device.trim_start_matches("/dev/");
+    let text = std::fs::read_to_string(Path::new(SYSFS).join(name).join("diskseq"))?;
+    text.trim().parse().map_err(|_| ErrorKind::InvalidData.into())
+}
+
+/// How many requests are under way at a device; none at one that is gone.
+pub fn in_flight(device: &str) -> u64 {
+    let name = device.trim_start_matches("/dev/");
+    let text = std::fs::read_to_string(Path::new(SYSFS).join(name).join("inflight"));
+    let text = text.unwrap_or_default();
+    text.split_whitespace().filter_map(|count| count.parse::<u64>().ok()).sum()
+}
+
 /// Who uses a device, if somebody does: where it is mounted, or which process has it open.
 pub fn user(device: &str) -> Option<String> {
     claim(device).err()

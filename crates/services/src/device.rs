@@ -26,6 +26,11 @@ use crate::{blocks, links};
 use ::ublk::wire::control::{DeviceState, Info};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long what is under way may take, and how often it is looked.
+const SETTLES: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What stands in `ID.ublk`.
 #[derive(Clone, Copy, Default)]
@@ -85,7 +90,8 @@ pub struct Served {
     pub note: Option<String>,
 }
 
-/// Has the export's device served, which is made if there is none.
+/// Has the export's device served, which is made if there is none. One that is held is used, though
+/// that can't be seen by itself: by whom, in words.
 ///
 /// # Errors
 /// It can't be.
@@ -94,6 +100,7 @@ pub fn serve(
     driver: &Driver,
     found: Option<Info>,
     wanted: &mut Wanted,
+    held: Option<String>,
 ) -> io::Result<Served> {
     let info = match found {
         None => make(host, driver, wanted)?,
@@ -105,7 +112,7 @@ pub fn serve(
         return Ok(Served { device, note: None });
     }
     // A device keeps its size.
-    if let Some(user) = blocks::user(&device) {
+    if let Some(user) = held.or_else(|| blocks::user(&device)) {
         let note = format!("{user}: {device} has {bytes} bytes until it is not used");
         return Ok(Served { device, note: Some(note) });
     }
@@ -182,6 +189,32 @@ pub fn is_at_hand(folder: &Path, id: &str) -> io::Result<()> {
 pub fn opener(folder: &Path, id: &str) -> io::Result<Option<String>> {
     let device = find(folder, id)?.map(|(_, info)| ublk::device(info.device));
     Ok(device.and_then(|device| blocks::opened(&device)))
+}
+
+/// Who uses the export's device, in words: also where it is mounted.
+///
+/// # Errors
+/// That can't be told.
+pub fn user(folder: &Path, id: &str) -> io::Result<Option<String>> {
+    let device = find(folder, id)?.map(|(_, info)| ublk::device(info.device));
+    Ok(device.and_then(|device| blocks::user(&device)))
+}
+
+/// Waits until nothing is under way at the export's device, for as long as that may take.
+///
+/// # Errors
+/// Something still is.
+pub fn settle(folder: &Path, id: &str) -> io::Result<()> {
+    let Some((_, info)) = find(folder, id)? else { return Ok(()) };
+    let device = ublk::device(info.device);
+    let end = Instant::now() + SETTLES;
+    while blocks::in_flight(&device) > 0 {
+        if Instant::now() > end {
+            return Err(io::Error::other(format!("requests of {device} are under way")));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 fn is_served(info: &Info) -> io::Result<()> {

@@ -9,9 +9,9 @@ use crate::health::{self, Asker};
 use crate::mounts::{self, Fresh};
 use crate::ublk::{self, Driver};
 use crate::wire::{FileLook, Files, Kind, Server, Shares, Standing, State, Wanted};
-use crate::{blocks, files, links, loops, targets};
+use crate::{blocks, fc, files, links, loops, targets};
 use ::shares::system::replace;
-use ::ublk::wire::control::Info;
+use ::ublk::wire::control::{DeviceState, Info};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::io::{self, ErrorKind};
@@ -84,9 +84,11 @@ pub fn converge(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> (St
 }
 
 /// What is there stays: whoever uses a device waits, or has errors. Initiators of a target would
-/// have them, and so would clients of shares: these rest.
+/// have them, and so would whoever has it at a Fibre Channel port, and clients of shares: these
+/// rest.
 fn suspend(folder: &Path, id: &str) -> (Outcome, bool) {
-    let rests = targets::rest(folder, id).and_then(|()| files::rest(folder, id));
+    let rests = targets::rest(folder, id).and_then(|()| fc::rest(folder, id));
+    let rests = rests.and_then(|()| files::rest(folder, id));
     let is_done = rests.is_ok();
     let why = rests.err().map_or_else(String::new, |why| format!(": {why}"));
     (Outcome::why(State::Failed, format!("its array does not run{why}")), is_done)
@@ -169,6 +171,7 @@ fn driver(host: &impl Host, wanted: &Wanted) -> io::Result<Option<(Driver, Optio
         Kind::File(_) => return Ok(None),
         Kind::Iscsi(own) if targets::server(host, id, own)? == Server::Tgt => return Ok(None),
         Kind::Iscsi(_) | Kind::Device | Kind::Ublk | Kind::Shares(_) => {}
+        Kind::Fc(_) | Kind::NvmeFc(_) => {}
     }
     // Whatever there is meanwhile, requests wait at a device that is there.
     if let Some((driver, info)) = device::find(folder, id)? {
@@ -184,7 +187,8 @@ fn driver(host: &impl Host, wanted: &Wanted) -> io::Result<Option<(Driver, Optio
         })),
         _ if !host.has_rings() => Err(io::Error::other("the daemon has no io_uring")),
         _ => Driver::load()?.map(Some).ok_or_else(|| {
-            io::Error::other("this kernel has no ublk; load ublk_drv (Linux 6.12), or use --local")
+            let or = if wanted.kind == Kind::Ublk { ", or use --local" } else { "" };
+            io::Error::other(format!("this kernel has no ublk; load ublk_drv (Linux 6.12){or}"))
         }),
     }
     .map(|driver| driver.map(|driver| (driver, None)))
@@ -201,27 +205,20 @@ fn serve_device(
         files::end(host.folder(), &wanted.id)?;
         end_at_once(host.folder(), &wanted.id, &path);
     }
-    if let Kind::Iscsi(_) = wanted.kind {
-        // A device keeps its size as long as its target has it.
-        let is_other = found.is_some_and(|info| {
-            blocks::bytes(&ublk::device(info.device)).is_ok_and(|bytes| bytes != wanted.bytes)
-        });
-        let has_none =
-            || targets::users(host.folder(), &wanted.id).is_some_and(|all| all.is_empty());
-        if is_other && has_none() {
-            targets::end(host.folder(), &wanted.id)?;
-        }
+    if found.is_some_and(|info| info.state == DeviceState::Dead) {
+        // Whoever serves it would have it for ever.
+        targets::end(host.folder(), &wanted.id)?;
+        fc::end(host.folder(), &wanted.id)?;
     }
-    if let Kind::Shares(own) = &wanted.kind
-        && let Some(info) = found
-    {
-        // As long as it is mounted, too.
-        let bytes = blocks::bytes(&ublk::device(info.device));
-        if bytes.is_ok_and(|bytes| bytes != wanted.bytes) && files::has_no_client(own) {
-            files::rest(host.folder(), &wanted.id)?;
-        }
+    let is_other = found.is_some_and(|info| {
+        blocks::bytes(&ublk::device(info.device)).is_ok_and(|bytes| bytes != wanted.bytes)
+    });
+    if is_other {
+        let_size_change(host.folder(), wanted)?;
     }
-    let Served { device, note } = device::serve(host, driver, found, wanted)?;
+    let is_held = fc::is_there(host.folder(), &wanted.id);
+    let held = is_held.then(|| "it is served at its port".to_owned());
+    let Served { device, note } = device::serve(host, driver, found, wanted, held)?;
     if let Kind::Shares(own) = &wanted.kind {
         let told = serve_files(host, (wanted, own), device, asker)?;
         return Ok(Outcome { problem: told.problem.or(note), ..told });
@@ -232,7 +229,39 @@ fn serve_device(
         return Ok(Outcome { problem: told.problem.or(note), device: Some(device), ..told });
     }
     asker.read_a_block(Path::new(&device))?;
+    if matches!(wanted.kind, Kind::Fc(_) | Kind::NvmeFc(_)) {
+        return Ok(serve_at_port(host, wanted, device, note));
+    }
     Ok(Outcome { problem: note, device: Some(device), ..Outcome::new(State::Ok) })
+}
+
+/// Has a device let go that has another size than it is to have, where that harms nobody: it keeps
+/// its size as long as it is served, or mounted.
+fn let_size_change(folder: &Path, wanted: &Wanted) -> io::Result<()> {
+    match &wanted.kind {
+        Kind::Iscsi(_) if targets::users(folder, &wanted.id).is_some_and(|all| all.is_empty()) => {
+            targets::end(folder, &wanted.id)
+        }
+        Kind::Fc(_) | Kind::NvmeFc(_) => fc::let_size_change(folder, &wanted.id),
+        Kind::Shares(own) if files::has_no_client(own) => files::rest(folder, &wanted.id),
+        _ => Ok(()),
+    }
+}
+
+/// Has a volume's device served at a Fibre Channel port; of the device there may be a note.
+fn serve_at_port(
+    host: &impl Host,
+    wanted: &Wanted,
+    device: String,
+    note: Option<String>,
+) -> Outcome {
+    let told = match fc::serve(host, wanted, Path::new(&device)) {
+        Ok(targets::Served { sessions, note: own }) => {
+            Outcome { problem: own.or(note), sessions, ..Outcome::new(State::Ok) }
+        }
+        Err(why) => Outcome::why(State::Failed, why),
+    };
+    Outcome { device: Some(device), ..told }
 }
 
 /// Has a target served over a volume's device or file.
@@ -274,9 +303,6 @@ fn set_link(host: &impl Host, wanted: &Wanted, device: &str) -> io::Result<()> {
 /// Where its file is to be; of a device, in which folder.
 fn place(host: &impl Host, wanted: &Wanted) -> io::Result<PathBuf> {
     match &wanted.kind {
-        Kind::Device | Kind::Ublk | Kind::Iscsi(_) | Kind::Shares(_) => {
-            Ok(host.folder().to_owned())
-        }
         Kind::File(path) => {
             let path = Path::new(path);
             let own = mounts::resolved(path).map_err(|error| named(path, &error))?;
@@ -285,6 +311,7 @@ fn place(host: &impl Host, wanted: &Wanted) -> io::Result<PathBuf> {
                 false => Ok(own),
             }
         }
+        _ => Ok(host.folder().to_owned()),
     }
 }
 
@@ -349,7 +376,7 @@ fn mount(host: &impl Host, wanted: &mut Wanted, place: PathBuf) -> io::Result<Pa
             Mark { path: place.clone(), is_made }.write(folder, &id)?;
             place
         }
-        Kind::Device | Kind::Ublk | Kind::Iscsi(_) | Kind::Shares(_) => {
+        _ => {
             let at = |number: u32| place.join(format!("{id}.{number}"));
             let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
             (0..).map(at).find(is_free).unwrap_or_else(|| at(0))
@@ -389,6 +416,7 @@ fn leave(host: &impl Host, wanted: &Wanted) -> Outcome {
     let folder = host.folder();
     let outcome = device::is_at_hand(folder, &wanted.id)
         .and_then(|()| targets::let_go(folder, &wanted.id))
+        .and_then(|()| fc::let_go(folder, &wanted.id))
         .and_then(|()| files::leave(folder, &wanted.id))
         .and_then(|()| device::leave(folder, &wanted.id))
         .and_then(|()| mounted(folder, &wanted.id))
@@ -454,7 +482,7 @@ pub fn end_all(folder: &Path, id: &str) -> bool {
     // A device that waits for its server ends first: what its target has under way waits, too.
     let waits = device::is_at_hand(folder, id).is_err();
     let ended = if waits { device::end(folder, id) } else { Ok(()) };
-    let ended = ended.and_then(|()| targets::end(folder, id));
+    let ended = ended.and_then(|()| targets::end(folder, id)).and_then(|()| fc::end(folder, id));
     if let Err(why) = ended.and_then(|()| files::end(folder, id)) {
         runtime::say(format_args!("palisade: who serves export {id}: {why}"));
         return false;

@@ -20,7 +20,8 @@
 //!
 //! A block device is one of ublk where the kernel has that, with a table of its own (`device`).
 //! iSCSI targets stand on either ([`targets`]), and so do file systems whose shares clients have
-//! (`files`); who serves them is told what it has to know, and looked after.
+//! (`files`); units and namespaces at Fibre Channel ports stand on one of ublk ([`fc`]). Who serves
+//! them is told what it has to know, and looked after.
 //!
 //! Invariants
 //! - Only what was made here is touched: a mount says by its source whose it is, a loop device by
@@ -31,14 +32,19 @@
 //!   the file has an error, and waits for nobody.
 
 mod blocks;
+mod configfs;
 mod device;
+pub mod fc;
+mod fcp;
 mod files;
 mod health;
 mod keeper;
 mod links;
 mod lio;
+mod lio_device;
 mod loops;
 mod mounts;
+mod nvmet;
 mod release;
 mod run;
 pub mod targets;

@@ -26,53 +26,30 @@
 //! - Nobody is let in before a target is as it is wanted.
 //! - Who asks how a target is can't write.
 
+use crate::configfs::{
+    self, CONFIG, LINK, disable, folders, is_unit, link, mkdir, name_of, put, read, rmdir, unlink,
+};
+use crate::lio_device;
 use crate::targets::Target;
-use crate::{lock, modprobe, not_started};
-use ::iscsi::{Account, Name, PRODUCT, UNIT, VENDOR};
-use std::collections::{BTreeMap, BTreeSet};
+use ::iscsi::{Account, Name, UNIT};
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
-/// Where the kernel has them.
-const ROOT: &str = "/sys/kernel/config/target";
-/// What devices of ours are under: an adapter of the kind `iblock`, with a number of ours.
-const ADAPTER: &str = "core/iblock_7241";
-/// What the names of devices of ours begin with.
-const PREFIX: &str = "palisade-";
 /// What a user or secret that begins so is taken for: none.
 const NONE: &str = "NULL";
-/// How long a target may take to be disabled, and how often it is looked.
-const LIMIT: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(20);
-/// What links are called.
-const LINK: &str = "palisade";
 
 /// Whether the kernel has LIO with iSCSI; what of it can be loaded is.
 pub fn load() -> bool {
-    let is_there = || Path::new(ROOT).join("iscsi").is_dir();
-    if is_there() {
-        return true;
-    }
-    modprobe(&["configfs", "target_core_mod", "target_core_iblock", "iscsi_target_mod"]);
-    let config = Path::new(ROOT).parent().unwrap_or(Path::new(ROOT));
-    if !Path::new(ROOT).is_dir() && config.is_dir() {
-        let flags = rustix::mount::MountFlags::empty();
-        // What came of it is seen by what is there.
-        let _ = rustix::mount::mount("configfs", config, "configfs", flags, None);
-    }
-    let _ = fs::create_dir(Path::new(ROOT).join("iscsi"));
-    is_there()
+    let modules = ["target_core_mod", "target_core_iblock", "iscsi_target_mod"];
+    configfs::load(Path::new(CONFIG), "target/iscsi", &modules)
 }
 
 /// The place of an export's device.
 fn device_of(id: &str) -> PathBuf {
-    Path::new(ROOT).join(ADAPTER).join(format!("{PREFIX}{id}"))
+    lio_device::place(Path::new(CONFIG), id)
 }
 
 /// The places of a target.
@@ -84,7 +61,7 @@ struct Places {
 
 impl Places {
     fn of(id: &str, target: &Name) -> Self {
-        let target = Path::new(ROOT).join("iscsi").join(target.as_str());
+        let target = Path::new(CONFIG).join("target/iscsi").join(target.as_str());
         Self { device: device_of(id), group: target.join("tpgt_1"), target }
     }
 
@@ -143,16 +120,7 @@ pub fn end(id: &str, target: &Name) -> io::Result<()> {
 /// # Errors
 /// What the kernel says.
 pub fn let_go(id: &str) -> io::Result<()> {
-    free(&device_of(id))
-}
-
-fn free(device: &Path) -> io::Result<()> {
-    rmdir(device)?;
-    if let Some(adapter) = device.parent() {
-        // It has others, or is gone.
-        let _ = fs::remove_dir(adapter);
-    }
-    Ok(())
+    lio_device::free(&device_of(id))
 }
 
 /// Leaves nothing of a target but its name and these portals: initiators are told that it can't
@@ -177,39 +145,7 @@ fn empty(places: &Places, portals: &BTreeSet<String>) -> io::Result<()> {
             rmdir(&unit)?;
         }
     }
-    free(&places.device)
-}
-
-/// Disables a target: what is under way is waited for. It waits for a device that waits for the
-/// daemon, and this process has to bring that back: a child does it.
-fn disable(enable: &Path) -> io::Result<()> {
-    static AT_WORK: Mutex<BTreeMap<PathBuf, Child>> = Mutex::new(BTreeMap::new());
-    let late = || io::Error::other("LIO waits for what is under way");
-    let mut child = match lock(&AT_WORK).remove(enable) {
-        Some(child) => child,
-        None if read(enable) != "1" => return Ok(()),
-        None => {
-            let mut tee = Command::new("tee");
-            let tee = tee.arg(enable).stdin(Stdio::piped()).stdout(Stdio::null());
-            let mut child = tee
-                .stderr(Stdio::null())
-                .spawn()
-                .map_err(|error| not_started("tee", "coreutils", &error))?;
-            if let Some(mut pipe) = child.stdin.take() {
-                pipe.write_all(b"0")?;
-            }
-            child
-        }
-    };
-    let end = Instant::now() + LIMIT;
-    while child.try_wait()?.is_none() {
-        if Instant::now() > end {
-            lock(&AT_WORK).insert(enable.to_owned(), child);
-            return Err(late());
-        }
-        std::thread::sleep(LOOK);
-    }
-    if read(enable) == "1" { Err(late()) } else { Ok(()) }
+    lio_device::free(&places.device)
 }
 
 /// Who has a target now.
@@ -232,22 +168,8 @@ fn make(places: &Places, target: &Target) -> io::Result<()> {
     if target.accounts().any(is_none) {
         return Err(io::Error::other("LIO takes no user or secret that begins with NULL"));
     }
-    fs::create_dir_all(&places.device).map_err(|error| named(&places.device, &error))?;
-    // Where reservations are kept that are to last: without it there are none.
-    let kept = read(&Path::new(ROOT).join("dbroot"));
-    if !kept.is_empty() {
-        let _ = fs::create_dir_all(Path::new(&kept).join("pr"));
-    }
-    let device = |file: &str, text: &str| put(&places.device.join(file), text);
-    let path = target.path.display().to_string();
-    device("control", &format!("udev_path={path}"))?;
-    device("udev_path", &path)?;
-    device("enable", "1")?;
-    device("wwn/vendor_id", VENDOR)?;
-    device("wwn/product_id", PRODUCT)?;
-    device("wwn/vpd_unit_serial", &target.identity.serial)?;
-    device("attrib/emulate_tpu", "1")?;
-    device("attrib/emulate_tpws", "1")?;
+    let serial = &target.identity.serial;
+    lio_device::make(Path::new(CONFIG), &places.device, &target.path, serial)?;
     let group = |file: &str, text: &str| put(&places.group.join(file), text);
     mkdir(&places.target)?;
     mkdir(&places.group)?;
@@ -283,7 +205,7 @@ fn listen(places: &Places, target: &Target) -> io::Result<()> {
     let place = |portal: &SocketAddr| places.group.join("np").join(portal.to_string());
     let missing = target.portals.iter().map(place).filter(|place| !place.is_dir());
     // All are tried.
-    let tried: Vec<io::Result<()>> = missing.map(|place| mkdir(&place)).collect();
+    let tried: Vec<io::Result<()>> = missing.map(|place| mkdir(&place).map(drop)).collect();
     tried.into_iter().collect()
 }
 
@@ -294,7 +216,6 @@ fn account_of<'a>(target: &'a Target, name: &Name) -> Option<&'a Account> {
 }
 
 fn is_as_wanted(places: &Places, target: &Target) -> bool {
-    let device = |file: &str| read(&places.device.join(file));
     let group = |file: &str| read(&places.group.join(file));
     let names = |folder: &str| {
         let all = folders(&places.group.join(folder)).unwrap_or_default();
@@ -311,71 +232,10 @@ fn is_as_wanted(places: &Places, target: &Target) -> bool {
             && read(&unit.join("write_protect")) == writes
             && unit.join(LINK).is_symlink()
     };
-    device("udev_path") == target.path.display().to_string()
-        && device("enable") == "1"
-        && device("wwn/vpd_unit_serial").ends_with(&target.identity.serial)
+    lio_device::is_as_wanted(&places.device, &target.path, &target.identity.serial)
         && names("np").is_subset(&target.portals.iter().map(ToString::to_string).collect())
         && names("acls") == target.allowed().map(ToString::to_string).collect()
         && target.allowed().all(access)
         && group("attrib/authentication") == if target.account.is_some() { "1" } else { "0" }
         && places.unit().join(LINK).is_symlink()
-        // A device that is gone, and was made anew, is one that nobody has.
-        && crate::blocks::user(&target.path.display().to_string()).is_some()
-}
-
-/// What a file says, or nothing.
-fn read(file: &Path) -> String {
-    fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default()
-}
-
-fn put(file: &Path, text: &str) -> io::Result<()> {
-    fs::write(file, text).map_err(|error| named(file, &error))
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    let path = path.strip_prefix(ROOT).unwrap_or(path).display();
-    io::Error::new(error.kind(), format!("LIO: {path}: {error}"))
-}
-
-fn mkdir(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(named(folder, &error)),
-        _ => Ok(()),
-    }
-}
-
-fn link(to: &Path, folder: &Path) -> io::Result<()> {
-    symlink(to, folder.join(LINK)).map_err(|error| named(folder, &error))
-}
-
-fn is_gone(error: io::Error) -> io::Result<()> {
-    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
-}
-
-fn rmdir(folder: &Path) -> io::Result<()> {
-    fs::remove_dir(folder).map_err(|error| named(folder, &error)).or_else(is_gone)
-}
-
-/// Removes the links in a folder.
-fn unlink(folder: &Path) -> io::Result<()> {
-    for file in fs::read_dir(folder)?.flatten() {
-        if file.path().is_symlink() {
-            fs::remove_file(file.path()).map_err(|error| named(folder, &error))?;
-        }
-    }
-    Ok(())
-}
-
-/// The folders in a folder.
-fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let all = fs::read_dir(folder).map_err(|error| named(folder, &error))?.flatten();
-    Ok(all.map(|own| own.path()).filter(|own| own.is_dir() && !own.is_symlink()).collect())
-}
-
-fn is_unit(folder: &Path) -> bool {
-    name_of(folder).starts_with("lun_")
-}
-
-fn name_of(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -111,8 +111,51 @@ pub enum Kind {
     File(String),
     /// The unit of an iSCSI target.
     Iscsi(Box<Iscsi>),
+    /// A logical unit at a Fibre Channel port, by FCP.
+    Fc(Box<Fc>),
+    /// A namespace at a Fibre Channel port, by NVMe.
+    NvmeFc(Box<NvmeFc>),
     /// A file system, of which clients have shares.
     Shares(Box<Shares>),
+}
+
+/// A logical unit that is to be there at a Fibre Channel port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Fc {
+    /// The port's name: eight pairs of digits.
+    pub port: String,
+    /// The unit's number, by which all initiators have it.
+    pub unit: u16,
+    /// The unit's serial number.
+    pub serial: String,
+    /// Who may have it: names of ports.
+    pub initiators: Vec<String>,
+}
+
+/// A subsystem of one namespace that is to be there at a Fibre Channel port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NvmeFc {
+    /// The port's name: eight pairs of digits.
+    pub port: String,
+    /// The subsystem's qualified name.
+    pub subsystem: String,
+    /// The volume's UUID, which the namespace is known by.
+    pub uuid: String,
+    /// Qualified names of the hosts that may have it.
+    pub hosts: Vec<String>,
+}
+
+/// A Fibre Channel port of this machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FcPort {
+    /// Its name: eight pairs of digits.
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// How it is, in the kernel's words, such as `Online`.
+    pub state: String,
+    /// Its speed, in the kernel's words, such as `16 Gbit`.
+    pub speed: String,
 }
 
 /// A file system that is to be shared.

@@ -10,10 +10,12 @@ mod mutants;
 mod set;
 mod size;
 mod uuid;
+mod wwpn;
 
 pub use set::{SlotSet, StripSet};
 pub use size::{format_size, parse_size};
 pub use uuid::Uuid;
+pub use wwpn::Wwpn;
 
 use core::fmt;
 

@@ -51,7 +51,7 @@ const NARROW: &[(&str, &[&str], &str)] = &[
     ),
     (
         "services",
-        &["runtime", "ublk", "iscsi", "shares"],
+        &["units", "runtime", "ublk", "iscsi", "shares"],
         "it mounts what a daemon serves, and knows nothing of arrays",
     ),
     ("iscsi", &["units"], "it is names and an initiator, whoever asks"),

@@ -367,7 +367,9 @@ fn listeners(record: &ArrayRecord, export: &ExportRecord) -> Vec<Listener> {
         | ExportAddress::Device
         | ExportAddress::File(_)
         | ExportAddress::Ublk
-        | ExportAddress::VhostUser(_) => Vec::new(),
+        | ExportAddress::VhostUser(_)
+        | ExportAddress::Fc(_)
+        | ExportAddress::NvmeFc(_) => Vec::new(),
         ExportAddress::Iscsi(iscsi) => {
             let all = iscsi.portals.iter();
             all.filter_map(|own| listener(&own.address, of(false))).collect()

@@ -3,11 +3,12 @@
 
 use layout::{Layout, Level};
 use palisade_format::{
-    Access, ArrayRecord, ExportAddress, ExportRecord, Extent, Filesystem, IscsiExport, IscsiServer,
-    LastScrub, Listener, LostRange, LostReason, MakeFilesystem, NvmeExport, Owner, Paused,
-    ScrubMode, ScrubRecord, Share, ShareExport, SlotState, VolumeRecord, split,
+    Access, ArrayRecord, ExportAddress, ExportRecord, Extent, FcExport, Filesystem, IscsiExport,
+    IscsiServer, LastScrub, Listener, LostRange, LostReason, MakeFilesystem, NvmeExport,
+    NvmeFcExport, Owner, Paused, ScrubMode, ScrubRecord, Share, ShareExport, SlotState,
+    VolumeRecord, split,
 };
-use units::{MIB, Uuid};
+use units::{MIB, Uuid, Wwpn};
 
 pub fn uuid(n: u8) -> Uuid {
     Uuid::from_random([n; 16])
@@ -166,6 +167,19 @@ pub fn with_shares(mut record: ArrayRecord) -> ArrayRecord {
     record
 }
 
+/// The same array with volumes at Fibre Channel ports, by FCP and by NVMe.
+pub fn with_fc(mut record: ArrayRecord) -> ArrayRecord {
+    let name = |last| Wwpn([0x20, 0, 0, 0x25, 0xb5, 0, 0, last]);
+    let (one, other) = (record.exports[0].volume, record.exports[1].volume);
+    let (port, initiators) = (name(0x1f), vec![name(1), name(2)]);
+    let address = ExportAddress::Fc(FcExport { port, unit: 7, initiators });
+    record.exports.push(ExportRecord { id: 48, volume: one, address });
+    let hosts = vec!["nqn.2026-11.example:a".into(), "nqn.2026-11.example:b".into()];
+    let address = ExportAddress::NvmeFc(NvmeFcExport { port, hosts });
+    record.exports.push(ExportRecord { id: 49, volume: other, address });
+    record
+}
+
 /// The same array with lost ranges, tasks that wait, and a scrub that has not ended.
 pub fn troubled(mut record: ArrayRecord) -> ArrayRecord {
     let range = |start, bytes, reason| LostRange { start, bytes, reason };
@@ -200,3 +214,25 @@ pub const SHAPES: [(Level, u16); 6] = [
     (Level::Raid6, 32),
     (Level::Raid10, 6),
 ];
+
+/// Makes both CRCs right again after the image was changed.
+pub fn seal(image: &mut [u8]) {
+    let crc = |bytes: &[u8]| {
+        // Bit by bit, after the document, so that the test does not trust the code's CRC.
+        let mut crc = u32::MAX;
+        for byte in bytes {
+            crc ^= u32::from(*byte);
+            for _ in 0..8 {
+                crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
+            }
+        }
+        (!crc).to_le_bytes()
+    };
+    assert_eq!(crc(b"123456789"), 0xe306_9283_u32.to_le_bytes());
+    let len = u32::from_le_bytes(image[28..32].try_into().unwrap()) as usize;
+    let end = (palisade_format::limits::HEADER_BYTES + len).min(image.len());
+    let body = crc(&image[palisade_format::limits::HEADER_BYTES..end]);
+    image[40..44].copy_from_slice(&body);
+    let header = crc(&image[..124]);
+    image[124..128].copy_from_slice(&header);
+}

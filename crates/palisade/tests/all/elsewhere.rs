@@ -1,6 +1,7 @@
 //! Messages that other tests provoke than [`crate::messages`].
 
 const ISCSI: &str = "crates/palisade/tests/all/iscsi.rs";
+const PORTS: &str = "crates/palisade/tests/all/ports.rs";
 const REMOTE: &str = "crates/palisade/tests/all/remote.rs";
 const SHARING: &str = "crates/palisade/tests/all/sharing.rs";
 const SERVICES: &str = "crates/palisade/tests/all/services.rs";
@@ -13,6 +14,8 @@ pub const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         "what_goes_wrong_is_told_by_its_message",
         &["FabricNotStarted", "FabricSilent", "SubsystemInUse"],
     ),
+    ("crates/control/src/fc.rs", "a_volume_is_at_a_port_once", &["AlreadyAtAPort"]),
+    (PORTS, "what_is_no_port_is_refused", &["BadWwpn"]),
     (
         ISCSI,
         "what_is_no_target_is_refused",

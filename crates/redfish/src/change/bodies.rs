@@ -15,7 +15,7 @@ mod smtp;
 use crate::change::{action_name, certificate, events};
 use crate::routes::{Method, Resource};
 use array::{ASSEMBLE, SAME_DRIVE, SHARED};
-use exports::{ISCSI_EXPORT, LOCAL_EXPORT, NBD_EXPORT, NVME_EXPORT};
+use exports::{FC_EXPORT, ISCSI_EXPORT, LOCAL_EXPORT, NBD_EXPORT, NVME_EXPORT};
 use fabric::{CONNECT, DISCONNECT, DISCOVER};
 use shares::{
     ADD_USER, CREATE_SHARE, DELETE_USER, SET_SHARE, SET_USER_PASSWORD, SHARE_FILE_SYSTEM,
@@ -509,6 +509,7 @@ pub const BODIES: &[Body] = &[
     ),
     NVME_EXPORT,
     NBD_EXPORT,
+    FC_EXPORT,
     ISCSI_EXPORT,
     LOCAL_EXPORT,
     act(Resource::Suspend, "Lets the job wait.", &[]),

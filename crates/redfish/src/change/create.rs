@@ -220,10 +220,20 @@ fn iscsi(oem: &mut Fields<'_>) -> Result<view::CreateIscsi, Refusal> {
     })
 }
 
+/// How a volume is wanted at a Fibre Channel port.
+fn fc(oem: &mut Fields<'_>) -> Result<view::CreateFc, Refusal> {
+    let protocol = oem.take("Protocol").map(|node| node.word(&["Fcp", "Nvme"])).transpose()?;
+    Ok(view::CreateFc {
+        port: oem.need("Port")?.text()?.to_owned(),
+        is_nvme: protocol == Some("Nvme"),
+        initiators: oem.need("Initiators")?.texts(1, MOST_NAMES)?,
+    })
+}
+
 /// `POST Connections` of a fabric.
 pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Change, Refusal> {
     let fabric = found.id(0);
-    if !["nvme", "nbd", "iscsi", "local"].contains(&fabric) {
+    if !["nvme", "nbd", "iscsi", "fc", "local"].contains(&fabric) {
         return Err(nothing(found));
     }
     if let Some(kind) = fields.take("ConnectionType") {
@@ -244,9 +254,12 @@ pub fn export(view: &View, found: &Match, mut fields: Fields<'_>) -> Result<Chan
         advertise: Vec::new(),
         local: None,
         iscsi: None,
+        fc: None,
     };
     if fabric == "iscsi" {
         request.iscsi = Some(iscsi(&mut oem)?);
+    } else if fabric == "fc" {
+        request.fc = Some(fc(&mut oem)?);
     } else if fabric == "local" {
         request.local = Some(local(&mut oem)?);
     } else if fabric == "nvme" {

@@ -164,6 +164,8 @@ fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
     let places = places.chain(request.nvme_tcp.iter().map(|place| format!("NVMe/TCP {place}")));
     let portals = request.iscsi.iter().flat_map(|iscsi| &iscsi.portals);
     let places = places.chain(portals.map(|place| format!("iSCSI {place}")));
+    let port = request.fc.iter().map(|fc| format!("Fibre Channel port {}", fc.port));
+    let places = places.chain(port);
     let own = request.local.iter().map(|local| match local {
         view::LocalExport::Ublk => "a block device of the machine, by ublk".to_owned(),
         view::LocalExport::VhostUser(path) => format!("a virtual machine's socket {path}"),
@@ -174,7 +176,11 @@ fn export(request: &view::CreateExport, volume: &str, array: &str) -> String {
     let places: Vec<String> = places.chain(own).collect();
     with(&mut words, !places.is_empty(), &format!("at {}", places.join(", ")));
     with(&mut words, request.any_host, "to any host");
-    let hosts = request.iscsi.as_ref().map_or(&request.hosts, |iscsi| &iscsi.initiators);
+    let hosts = match (&request.iscsi, &request.fc) {
+        (Some(iscsi), _) => &iscsi.initiators,
+        (None, Some(fc)) => &fc.initiators,
+        (None, None) => &request.hosts,
+    };
     with(&mut words, !hosts.is_empty(), &format!("to {}", hosts.join(", ")));
     words
 }

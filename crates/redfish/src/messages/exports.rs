@@ -4,14 +4,15 @@ use super::Arg::{Number, Text};
 
 messages! { EXPORTS:
     EXPORT_PROTOCOL: "ExportProtocol" Usage Daemon []
-        "an export needs one of NBD, NVMe/TCP, iSCSI, a block device or a file; hosts are named \
-         for NVMe/TCP and iSCSI only",
-        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --iscsi ADDR:PORT, --local, \
+        "an export needs one of NBD, NVMe/TCP, iSCSI, Fibre Channel, a block device or a file; \
+         hosts are named for NVMe/TCP, iSCSI and Fibre Channel only",
+        "use --nbd ADDR:PORT, --nbd unix:PATH, --nvme-tcp ADDR:PORT, --iscsi ADDR:PORT, \
+         --fc WWPN, --nvme-fc WWPN, --local, \
          --ublk, --fuse PATH, or --vhost-user SOCKET",
         "An export is of one kind. To serve a volume in two ways, create two exports. NBD has \
          no names of hosts: there the address decides who can connect.";
     SERVICES_ABSENT: "ServicesAbsent" Failed Daemon []
-        "`palisade services` does not run, which makes block devices, files and iSCSI targets",
+        "`palisade services` does not run, which makes block devices, files and targets",
         "start it as root: systemctl start palisade-services, or palisade services --config FILE",
         "The daemon mounts nothing and makes no devices: it could wait for itself. A process of \
          its own does that, which runs beside it on the same machine, with the same configuration.";
@@ -54,9 +55,15 @@ messages! { EXPORTS:
         "The servers of iSCSI listen at IP addresses (IPv6 in brackets), and look no names up. \
          The usual port is 3260.";
     PORTAL_TWICE: "PortalTwice" Usage Daemon []
-        "the same portal, or the same initiator, is given twice",
-        "give each ADDR:PORT and each IQN once",
+        "the same portal, initiator or host is given twice",
+        "give each ADDR:PORT and each initiator once",
         "A second one of either would change nothing.";
+    BAD_WWPN: "BadWwpn" Usage Daemon [Text("NAME")]
+        "\"%1\" is not the name of a Fibre Channel port (WWPN)",
+        "use 16 hexadecimal digits, such as 20:00:00:25:b5:00:00:1f; this machine's ports: \
+         palisade port list; a Linux host's: cat /sys/class/fc_host/host*/port_name",
+        "Ports are known by worldwide names of 64 bits. They are taken with colons or without, and \
+         behind 0x or naa.";
     PORTAL_COUNT: "PortalCount" Usage Daemon [Number("ADVERTISED"), Number("PORTALS")]
         "%1 --advertise for %2 --iscsi",
         "use one --advertise for each --iscsi, in the same order, or none",
@@ -103,6 +110,12 @@ messages! { EXPORTS:
         "to change its portals or initiators, delete it first: palisade export delete %3",
         "A volume is one target, whose name is the volume's: initiators know it by that. More \
          portals of one export are more paths to it.";
+    ALREADY_AT_A_PORT: "AlreadyAtAPort" Failed Daemon
+        [Text("ARRAY"), Text("VOLUME"), Text("ID")]
+        "%1/%2 is already exported at a Fibre Channel port",
+        "to change its port or initiators, delete it first: palisade export delete %3",
+        "A volume is one unit by FCP, and one subsystem by NVMe: what a host reserves counts for \
+         all of them.";
     ALREADY_EXPORTED: "AlreadyExported" Failed Daemon [Text("ARRAY"), Text("VOLUME")]
         "%1/%2 is exported there already",
         "list exports with: palisade export list",

@@ -33,6 +33,9 @@ pub struct Connection {
     /// How it is served over iSCSI.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub iscsi: Option<Iscsi>,
+    /// How it is served at a Fibre Channel port.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fc: Option<FibreChannel>,
     /// How it is, where others than the daemon serve it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health: Option<ServiceHealth>,
@@ -118,6 +121,50 @@ pub struct Iscsi {
     pub sessions: Vec<String>,
 }
 
+/// A volume at a Fibre Channel port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct FibreChannel {
+    /// The port's worldwide name.
+    pub port: String,
+    /// Who may have it: by FCP, worldwide names of ports; by NVMe, qualified names of hosts.
+    pub initiators: Vec<String>,
+    /// By FCP, the unit's number (LUN).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<u16>,
+    /// By NVMe, the subsystem's qualified name; it has one namespace, number 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub subsystem: Option<String>,
+    /// By FCP, who has it now; by NVMe that is not known.
+    pub sessions: Vec<String>,
+}
+
+/// What a fabric has beside what Redfish says of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct Fabric {
+    /// The machine's Fibre Channel ports.
+    pub ports: Vec<FibreChannelPort>,
+}
+
+impl Extension for Fabric {
+    const OF: &'static str = "Fabric";
+}
+
+/// A Fibre Channel port of the machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct FibreChannelPort {
+    /// Its worldwide name (WWPN).
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// How it is, in the kernel's words.
+    pub state: String,
+    /// Its speed, in the kernel's words.
+    pub speed: String,
+}
+
 /// A host that is connected to a namespace's subsystem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
@@ -183,6 +230,7 @@ impl Connection {
             file: export.file.clone(),
             socket: export.socket.clone(),
             iscsi: export.iscsi.clone().map(Iscsi::from),
+            fc: export.fc.clone().map(FibreChannel::from),
             health: export.health.clone().map(ServiceHealth::from),
             listeners: match &export.nbd {
                 Some(listener) => vec![listener.clone()],
@@ -231,6 +279,34 @@ impl From<Iscsi> for view::IscsiExport {
         let Iscsi { target, unit, portals, advertise, initiators, user, .. } = own;
         let (server, sessions) = (own.server.map(Into::into), own.sessions);
         Self { target, unit, portals, advertise, initiators, user, server, sessions }
+    }
+}
+
+impl From<view::FcExport> for FibreChannel {
+    fn from(own: view::FcExport) -> Self {
+        let view::FcExport { port, initiators, unit, subsystem, sessions } = own;
+        Self { port, initiators, unit, subsystem, sessions }
+    }
+}
+
+impl From<FibreChannel> for view::FcExport {
+    fn from(own: FibreChannel) -> Self {
+        let FibreChannel { port, initiators, unit, subsystem, sessions } = own;
+        Self { port, initiators, unit, subsystem, sessions }
+    }
+}
+
+impl From<view::FcPort> for FibreChannelPort {
+    fn from(own: view::FcPort) -> Self {
+        let view::FcPort { name, driver, state, speed } = own;
+        Self { name, driver, state, speed }
+    }
+}
+
+impl From<FibreChannelPort> for view::FcPort {
+    fn from(own: FibreChannelPort) -> Self {
+        let FibreChannelPort { name, driver, state, speed } = own;
+        Self { name, driver, state, speed }
     }
 }
 
@@ -296,6 +372,7 @@ impl From<Connection> for view::Export {
             file: own.file,
             socket: own.socket,
             iscsi: own.iscsi.map(view::IscsiExport::from),
+            fc: own.fc.map(view::FcExport::from),
             health: own.health.map(view::ExportHealth::from),
             array: own.array,
             volume: own.volume,

@@ -28,7 +28,7 @@ mod words;
 
 pub use alerts::{Alert, ServiceConditions};
 pub use events::EventDestination;
-pub use fabric::{Client, Connection, Endpoint, Host, ServiceHealth};
+pub use fabric::{Client, Connection, Endpoint, Fabric, Host, ServiceHealth};
 pub use hardware::{
     Chassis, DriveMetrics, DrivePower, DrivePowerState, DriveTimes, EnclosureSlot, Fan, Hardware,
     Module, ModulePort, PcieLink,

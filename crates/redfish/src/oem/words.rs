@@ -65,6 +65,10 @@ words! {
         VhostUser,
         /// iSCSI.
         Iscsi,
+        /// Fibre Channel, by FCP.
+        Fc,
+        /// Fibre Channel, by NVMe.
+        NvmeFc,
     }
 }
 

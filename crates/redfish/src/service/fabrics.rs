@@ -10,23 +10,24 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// The fabrics.
-pub(super) const ALL: [&str; 4] = ["nvme", "nbd", "iscsi", "local"];
+pub(super) const ALL: [&str; 5] = ["nvme", "nbd", "iscsi", "fc", "local"];
 
 pub(super) fn fabrics() -> Value {
     let uris = ALL.map(uri::fabric);
     collection(&format!("{ROOT}/Fabrics"), "FabricCollection", "Fabrics", uris)
 }
 
-pub(super) fn fabric(id: &str) -> Option<Value> {
+pub(super) fn fabric(view: &View, id: &str) -> Option<Value> {
     let (name, kind) = match id {
         "nvme" => ("NVMe/TCP", "NVMeOverFabrics"),
         "nbd" => ("NBD", "OEM"),
         "iscsi" => ("iSCSI", "iSCSI"),
+        "fc" => ("Fibre Channel", "FC"),
         "local" => ("This machine", "OEM"),
         _ => return None,
     };
     let uri = uri::fabric(id);
-    Some(json!({
+    let mut resource = json!({
         "@odata.id": uri,
         "@odata.type": "#Fabric.v1_4_0.Fabric",
         "Id": id,
@@ -35,7 +36,12 @@ pub(super) fn fabric(id: &str) -> Option<Value> {
         "Status": Standing::GOOD.status(),
         "Connections": link(format!("{uri}/Connections")),
         "Endpoints": link(format!("{uri}/Endpoints")),
-    }))
+    });
+    if id == "fc" {
+        let ports = view.ports.iter().cloned().map(Into::into).collect();
+        super::put(&mut resource, "Oem", oem::wrapped(&oem::Fabric { ports }));
+    }
+    Some(resource)
 }
 
 /// An export and where it belongs.
@@ -80,6 +86,12 @@ impl Own<'_> {
     /// What serves it.
     fn target(&self) -> Option<End> {
         let export = self.export;
+        if let Some(fc) = &export.fc {
+            return Some(match &fc.subsystem {
+                Some(name) => End { role: Role::Subsystem, name: name.clone() },
+                None => End { role: Role::Target, name: fc.port.clone() },
+            });
+        }
         match (&export.nvme, &export.nbd, &export.iscsi) {
             (Some(nvme), ..) => Some(End { role: Role::Subsystem, name: nvme.subsystem.clone() }),
             (None, Some(nbd), _) => Some(End { role: Role::Listener, name: nbd.clone() }),
@@ -96,6 +108,9 @@ impl Own<'_> {
         if let Some(iscsi) = &self.export.iscsi {
             return iscsi.initiators.iter().map(host).collect();
         }
+        if let Some(fc) = &self.export.fc {
+            return fc.initiators.iter().map(host).collect();
+        }
         let Some(nvme) = &self.export.nvme else { return BTreeSet::new() };
         let connected = nvme.connections.iter().map(|connection| &connection.host);
         let named = nvme.hosts.iter().chain(connected).filter(|name| !name.is_empty());
@@ -109,6 +124,12 @@ impl Own<'_> {
                 Role::Target => iscsi.target == end.name,
                 Role::Host => iscsi.initiators.contains(&end.name),
                 Role::Subsystem | Role::Listener => false,
+            };
+        }
+        if let Some(fc) = &self.export.fc {
+            return match end.role {
+                Role::Host => fc.initiators.contains(&end.name),
+                _ => self.target().as_ref() == Some(end),
             };
         }
         let Some(nvme) = &self.export.nvme else {
@@ -227,7 +248,7 @@ struct Known {
     /// A host's controllers, by subsystem: exports of one have them in common.
     controllers: BTreeSet<(String, u16)>,
     is_served: bool,
-    /// A host has one of them over iSCSI.
+    /// A host has one of them over iSCSI or by FCP.
     is_connected: bool,
 }
 
@@ -244,6 +265,9 @@ impl Known {
                 if end.role == Role::Target {
                     known.listeners.extend(iscsi.portals.iter().cloned());
                 }
+            }
+            if let Some(fc) = &own.export.fc {
+                known.is_connected |= fc.sessions.contains(&end.name);
             }
             let Some(nvme) = &own.export.nvme else { continue };
             if end.role == Role::Subsystem {
@@ -283,6 +307,8 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
         "EndpointProtocol": match fabric {
             "nvme" => "NVMeOverFabrics",
             "iscsi" => "iSCSI",
+            "fc" if form(fabric, &end.name) == "NQN" => "NVMeOverFabrics",
+            "fc" => "FCP",
             _ => "OEM",
         },
         "Status": Standing { state, health: "OK" }.status(),
@@ -307,6 +333,7 @@ fn form(fabric: &str, name: &str) -> &'static str {
         ("iscsi", Some("eui.")) => "EUI",
         ("iscsi", Some("naa.")) => "NAA",
         ("iscsi", _) => "iQN",
+        ("fc", own) if own != Some("nqn.") => "FC_WWN",
         _ => "NQN",
     }
 }

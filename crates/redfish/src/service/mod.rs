@@ -114,7 +114,7 @@ fn rendered(view: &View, found: &Match) -> Option<Value> {
         R::AuditLog => Some(logs::audit(view)),
         R::AuditEntry => logs::entry(view, id),
         R::Fabrics => Some(fabrics::fabrics()),
-        R::Fabric => fabrics::fabric(id),
+        R::Fabric => fabrics::fabric(view, id),
         R::Connections => fabrics::connections(view, id),
         R::Connection => fabrics::connection(view, id, found.id(1)),
         R::Endpoints => fabrics::endpoints(view, id),

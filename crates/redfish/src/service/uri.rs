@@ -66,6 +66,10 @@ pub const FABRICS: &str = "/redfish/v1/Fabrics";
 pub const NVME_CONNECTIONS: &str = "/redfish/v1/Fabrics/nvme/Connections";
 /// Exports over NBD.
 pub const NBD_CONNECTIONS: &str = "/redfish/v1/Fabrics/nbd/Connections";
+/// Fibre Channel, and its ports.
+pub const FC: &str = "/redfish/v1/Fabrics/fc";
+/// Exports at Fibre Channel ports.
+pub const FC_CONNECTIONS: &str = "/redfish/v1/Fabrics/fc/Connections";
 /// Exports over iSCSI.
 pub const ISCSI_CONNECTIONS: &str = "/redfish/v1/Fabrics/iscsi/Connections";
 /// Exports that the machine itself uses.

@@ -31,6 +31,9 @@ pub struct Export {
     /// How it is served over iSCSI.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub iscsi: Option<IscsiExport>,
+    /// How it is served at a Fibre Channel port.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fc: Option<FcExport>,
     /// How it is, asked as a client asks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health: Option<ExportHealth>,
@@ -71,6 +74,10 @@ pub enum ExportKind {
     VhostUser,
     /// iSCSI.
     Iscsi,
+    /// Fibre Channel, by FCP.
+    Fc,
+    /// Fibre Channel, by NVMe.
+    NvmeFc,
 }
 
 impl ExportKind {
@@ -81,6 +88,7 @@ impl ExportKind {
             Self::NvmeTcp => "nvme",
             Self::Fuse | Self::Loop | Self::Ublk | Self::VhostUser => "local",
             Self::Iscsi => "iscsi",
+            Self::Fc | Self::NvmeFc => "fc",
         }
     }
 
@@ -94,6 +102,8 @@ impl ExportKind {
             Self::Ublk => "ublk",
             Self::VhostUser => "vhost-user",
             Self::Iscsi => "iscsi",
+            Self::Fc => "fc",
+            Self::NvmeFc => "nvme-fc",
         }
     }
 }
@@ -159,6 +169,37 @@ pub struct IscsiExport {
     pub server: Option<IscsiServer>,
     /// Names of the initiators that have it now.
     pub sessions: Vec<String>,
+}
+
+/// A volume at a Fibre Channel port.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FcExport {
+    /// The port's worldwide name.
+    pub port: String,
+    /// Who may have it: by FCP, worldwide names of ports; by NVMe, qualified names of hosts.
+    pub initiators: Vec<String>,
+    /// By FCP, the unit's number (LUN).
+    #[serde(rename = "lun", skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<u16>,
+    /// By NVMe, the subsystem's qualified name; it has one namespace, number 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub subsystem: Option<String>,
+    /// By FCP, who has it now; by NVMe that is not known.
+    pub sessions: Vec<String>,
+}
+
+/// A Fibre Channel port of the machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FcPort {
+    /// Its worldwide name (WWPN).
+    #[serde(rename = "wwpn")]
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// How it is, in the kernel's words.
+    pub state: String,
+    /// Its speed, in the kernel's words.
+    pub speed: String,
 }
 
 /// A volume as a namespace of an NVMe subsystem.

@@ -101,6 +101,41 @@ pub(super) const ISCSI_EXPORT: Body = body(
     ],
 );
 
+pub(super) const FC_EXPORT: Body = body(
+    Method::Post,
+    Resource::Connections,
+    "fc",
+    "Exports a volume at a Fibre Channel port.",
+    &[
+        CONNECTION_TYPE,
+        EXPORTED,
+        must(
+            "Oem",
+            Takes::Object(&[must(
+                "Palisade",
+                Takes::Object(&[
+                    must("Port", Takes::Text, "The port's worldwide name."),
+                    must(
+                        "Initiators",
+                        Takes::List(&Takes::Text, 1, MOST_NAMES),
+                        "Who may have it: worldwide names of ports; by NVMe, qualified names.",
+                    ),
+                    may(
+                        "Protocol",
+                        Takes::Word(
+                            "FibreChannelProtocol",
+                            &[("Fcp", "SCSI, by FCP."), ("Nvme", "NVMe, by FC-NVMe.")],
+                        ),
+                        "By what it is served; by FCP if absent.",
+                    ),
+                ]),
+                ABOUT_OEM,
+            )]),
+            ABOUT_OEM,
+        ),
+    ],
+);
+
 pub(super) const LOCAL_EXPORT: Body = body(
     Method::Post,
     Resource::Connections,

@@ -1,0 +1,38 @@
+//! Volumes at Fibre Channel ports: Debian's Linux 6.12, of the flavour that has FCoE, in an
+//! emulated machine, in which the daemon and `palisade services` run, and whose kernel is the
+//! target, and by other ports the host.
+//!
+//! The checks are those of `script/guest.d/fc.sh`, which run in the guest. `script/long-run fc`
+//! kills the daemon more often.
+//!
+//! As the tests of [`crate::guest`] it has a name that ends with `is_a_host`.
+
+use crate::common::count_of;
+use crate::guest::guest;
+
+/// The checks that are run, in order, and those that a long run has besides.
+const CHECKS: &[&str] = &[
+    "made",
+    "verified",
+    "killed",
+    "stopped",
+    "beside",
+    "nvme_made",
+    "nvme_verified",
+    "nvme_stopped",
+];
+const MORE: &[&str] = &["resized", "released", "nvme_killed", "services_killed"];
+
+#[test]
+fn linux_6_12_with_fibre_channel_is_a_host() {
+    // How often the daemon is killed in mid I/O.
+    let kills = count_of("PALISADE_FC_KILLS", 1).to_string();
+    let machine = ["run", "6.12-generic", "--memory", "2048", "--time-limit", "14400"];
+    let program = ["--palisade", env!("CARGO_BIN_EXE_palisade"), "--", "fc", &kills];
+    let is_long = std::env::var_os("PALISADE_FC_KILLS").is_some();
+    let more = if is_long { MORE } else { &[] };
+    let words = [&machine[..], &program, CHECKS, more].concat();
+    let Some(said) = guest(&words, |_, _| ()) else { return };
+    assert!(said.lines().any(|line| line == "0 failed"), "{said}");
+    assert!(!said.contains("skipped "), "{said}");
+}
