@@ -178,7 +178,7 @@ async function share(world, user, kinds) {
 /** An Operator makes a block device of a volume, and ends it; files are for Administrators. */
 async function blockDeviceOfTheServer(world) {
   if (!world.daemon.hasServices) return;
-  const kinds = ['NVMe/TCP', 'iSCSI', 'NBD', 'Block device'];
+  const kinds = ['NVMe/TCP', 'iSCSI', 'Fibre Channel (FCP)', 'Fibre Channel (NVMe)', 'NBD', 'Block device'];
   const ruler = await share(world, world.users.Administrator, [...kinds, 'File']);
   const file = ruler.page.getByLabel('File', { exact: true });
   await file.fill('no/absolute/path');

@@ -18,6 +18,7 @@ import { seed } from './seed.mjs';
 import { LONGEST, Tab } from './tab.mjs';
 import { tests as connection } from './connection.mjs';
 import { tests as extents } from './extents.mjs';
+import { tests as fibreChannel } from './fibre-channel.mjs';
 import { tests as flow } from './flow.mjs';
 import { tests as pages } from './pages.mjs';
 import { tests as report } from './report.mjs';
@@ -25,7 +26,7 @@ import { tests as shares } from './shares.mjs';
 import { everyValueIsOnItsPage } from './values.mjs';
 
 const TREE = new URL('../../crates/drives/tests/trees/shelf.tree', import.meta.url);
-const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...shares, ...report, ...connection };
+const TESTS = { ...pages, everyValueIsOnItsPage, ...extents, ...flow, ...shares, ...fibreChannel, ...report, ...connection };
 
 const [what, folder, ...rest] = process.argv.slice(2);
 const isElsewhere = /^https?:/.test(what);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { freePort } from './daemon.mjs';
 import { confirm, decide, plan } from './flow.mjs';
 import { inAllForms } from './pages.mjs';
+import { done, toldOf } from './told.mjs';
 import { untold } from './values.mjs';
 
 const BASE = '/redfish/v1/Systems/local/Storage/palisade';
@@ -131,24 +132,10 @@ async function freeVolume(world) {
   return all.find((own) => `${own.Oem.Palisade.Array}/${own.Name}` === VOLUME);
 }
 
-/** A tab that is told of these file systems, whatever the daemon has; what it asks to be changed is
- * kept, and done in word only. */
-async function told(world, role, systems, lost = []) {
-  const tab = await world.tab();
-  const asked = [];
+/** A tab that is told of these file systems. */
+function told(world, role, systems, lost = []) {
   const all = { '@odata.etag': 'W/"1"', Members: systems, 'Members@odata.count': systems.length };
-  const Plan = { Steps: ['do it'], Lost: lost, Drives: [] };
-  const planned = { Plan, Token: 'token', Expires: '2100-01-01T00:00:00Z' };
-  await tab.page.context().route((url) => url.pathname.startsWith(SYSTEMS), (route) => {
-    const own = route.request();
-    if (own.method() === 'GET') return route.fulfill({ json: all });
-    const isPlan = own.headers()['palisade-plan'] !== undefined;
-    const path = new URL(own.url()).pathname.slice(SYSTEMS.length);
-    asked.push({ method: own.method(), path, body: own.postDataJSON(), isPlan });
-    return route.fulfill({ json: isPlan ? planned : {} });
-  });
-  await tab.logIn(world.users[role], '/shares');
-  return { tab, asked, region: (name) => tab.page.getByRole('region', { name, exact: true }) };
+  return toldOf(world, role, { base: SYSTEMS, at: '/shares', answer: () => all, lost });
 }
 
 async function whatIsToldOfSharesIsShown(world) {
@@ -181,15 +168,6 @@ async function whatIsToldOfSharesIsShown(world) {
   const row = tab.page.getByRole('row').filter({ has: name });
   await row.getByRole('link', { name: '2', exact: true }).click();
   await tab.page.getByRole('heading', { name: 'Shares', level: 1 }).waitFor();
-}
-
-/** The last thing that was asked for, as a plan and then in earnest. */
-async function done(asked, tab) {
-  await tab.page.getByRole('dialog').waitFor({ state: 'detached' });
-  const [planned, own] = asked.splice(0).filter((one) => one.method !== 'GET');
-  assert.deepEqual({ ...own, isPlan: true }, planned, 'what was shown is what is done');
-  const { isPlan: _, ...rest } = own;
-  return rest;
 }
 
 async function aNewShareIsAskedForAsTyped(world) {

@@ -56,7 +56,7 @@ const KINDS = [
     words: {
       'Oem.Palisade.AnyHost': (is) => (is ? 'any host' : ''),
       'Oem.Palisade.Serving': (is) => (is ? 'served' : 'not served'),
-      'Oem.Palisade.Kind': (kind) => ({ NvmeTcp: 'NVMe/TCP', Loop: 'block device of this server', Iscsi: 'iSCSI', Ublk: 'block device of this server (ublk)', VhostUser: 'virtual machine of this server', Fuse: 'file of this server' })[kind] ?? kind,
+      'Oem.Palisade.Kind': (kind) => ({ NvmeTcp: 'NVMe/TCP', Loop: 'block device of this server', Iscsi: 'iSCSI', Fc: 'Fibre Channel (FCP)', NvmeFc: 'Fibre Channel (NVMe)', Ublk: 'block device of this server (ublk)', VhostUser: 'virtual machine of this server', Fuse: 'file of this server' })[kind] ?? kind,
       'Oem.Palisade.Iscsi.Server': (server) => ({ Lio: 'LIO', Tgt: 'tgt' })[server] ?? server,
       'Oem.Palisade.Health.Checked': checked,
     },
@@ -64,6 +64,7 @@ const KINDS = [
     // file; the number makes the Id of the volume; all exports may be written.
     left: [/Oem\.Palisade\.(URI|Number)$/, /^VolumeInfo/, /^Status\.Health$/],
   },
+  { of: '/Fabrics/fc?', page: () => '/exports' },
   {
     of: '/FileSystems?',
     page: () => '/shares',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import {
-  alarms, attached, bayName, capacity, connectLines, drives, EXPORTS, jobWord, kindOf, levels, localPath, machineAddress, merged, pageOf,
+  alarms, attached, bayName, capacity, connectLines, drives, EXPORTS, fcPortWord, isWwpn, jobWord, kindOf, levels, localPath, machineAddress, merged, pageOf,
   shelves, touched, verdict,
 } from '../src/lib/model';
 import type { Chassis, Connection, Drive, Job, Pool, Port } from '../src/lib/redfish';
@@ -143,6 +143,33 @@ test('the commands that log a host in to a target', () => {
   expect(localPath(own({}))).toBeNull();
 });
 
+test('at a Fibre Channel port a host looks anew', () => {
+  const own = (Fc: object) => ({ Oem: { Palisade: { Listeners: [], Fc } } }) as unknown as Connection;
+  const [port, host] = ['20:00:00:25:b5:00:00:1f', '20:00:00:25:b5:00:00:01'];
+  const unit = own({ Port: port, Initiators: [host], Unit: 1, Sessions: [host] });
+  expect(connectLines(unit, 'x')).toEqual(["echo '- - -' | tee /sys/class/scsi_host/host*/scan"]);
+  expect(attached(unit)).toEqual([{ who: host, detail: '', from: '', to: '' }]);
+  expect(localPath(unit)).toBeNull();
+  const subsystem = own({ Port: port, Initiators: ['nqn.h'], Subsystem: 'nqn.s', Sessions: [] });
+  expect(connectLines(subsystem, 'x')).toEqual(['echo add > /sys/class/fc/fc_udev_device/nvme_discovery']);
+  expect(attached(subsystem)).toEqual([]);
+});
+
+test.each([
+  ['20:00:00:25:b5:00:00:1f', true], ['20:00:00:25:B5:00:00:1F', true], ['0x20000025b500001f', true],
+  ['naa.20000025b500001f', true], ['20000025B500001F', true], ['', false], ['0x', false],
+  ['20:00:00:25:b5:00:00', false], ['20:00:00:25:b5:00:00:1f:00', false], ['20:00:00:25:b5:00:00:1g', false],
+  ['20-00-00-25-b5-00-00-1f', false], ['2:0000:00:25:b5:00:00:1f', false], ['00:00:00:00:00:00:00:00', false],
+  ['0x0000000000000000', false], ['20000025b500001f0', false], ['nqn.2014-08.org.nvmexpress:uuid:1', false],
+])('whether %s names a Fibre Channel port: %s', (text, expected) => expect(isWwpn(text)).toBe(expected));
+
+test('a Fibre Channel port has the kernel’s word', () => {
+  const port = (State: string) => ({ Name: '20:00:00:25:b5:00:00:1f', Driver: 'fcoe', State, Speed: '' });
+  expect(fcPortWord(port('Online'))).toEqual({ text: 'Online', tone: 'good' });
+  expect(fcPortWord(port('Linkdown'))).toEqual({ text: 'Linkdown', tone: 'off' });
+  expect(fcPortWord(port('')).text).toBe('not known');
+});
+
 test('each address and each host has its line; an address of all is the one that the page came by', () => {
   const own = {
     '@odata.id': 'x', Id: '1', Name: 'tank:1',
@@ -181,6 +208,7 @@ test.each([
   [at('nvme%201'), '/drives/nvme%201'],
   [`${ROOT}/Fabrics/nvme/Connections/1`, '/exports'],
   [`${ROOT}/Fabrics/local/Connections/1`, '/exports'],
+  [`${ROOT}/Fabrics/fc/Connections/1`, '/exports'],
   [`${ROOT}/Fabrics/nvme/Endpoints/h`, '/exports'],
   [`${ROOT}/Systems/local/Storage/palisade/FileSystems/u/ExportedFileShares/Drives`, '/shares'],
   [`${ROOT}/JobService/Jobs/3`, '/jobs'],
@@ -235,6 +263,8 @@ test.each<[object, string, string | null]>([
   [{ Kind: 'Nbd' }, 'NBD', null],
   [{ Kind: 'Loop', Device: '/dev/loop3', Link: '/dev/palisade/tank/db' }, 'block device of this server', '/dev/palisade/tank/db'],
   [{ Kind: 'Loop', URI: '/dev/palisade/tank/db' }, 'block device of this server', '/dev/palisade/tank/db'],
+  [{ Kind: 'Fc' }, 'Fibre Channel (FCP)', null],
+  [{ Kind: 'NvmeFc' }, 'Fibre Channel (NVMe)', null],
   [{ Kind: 'Fuse', File: '/srv/a b', URI: 'file:///srv/a%20b' }, 'file of this server', '/srv/a b'],
 ])('an export %j is a %s at %s', (own, kind, path) => {
   const connection = { Oem: { Palisade: { Listeners: [], ...own } } } as unknown as Connection;

@@ -18,7 +18,7 @@ import { Election, type Channel, type Link, type Locks, type Told } from './lead
 import { absorb, highest, Series, sum, type Point, type Totals } from './metrics';
 import { alarms, drives, merged, shelves, touched, verdict } from './model';
 import type {
-  Chassis, Condition, Connection, Drive, Fan, FileSystem, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
+  Chassis, Condition, Connection, Drive, Fan, FibreChannelPort, FileSystem, Job, LogEntry, Manager, Pool, Port, RedfishEvent,
   PastSeries, Report, Resource, Sensor, ServiceConditions, Session, Supply, Volume,
 } from './redfish';
 import { read } from './stream';
@@ -38,6 +38,8 @@ export const URIS = {
   nbd: `${ROOT}/Fabrics/nbd/Connections`,
   local: `${ROOT}/Fabrics/local/Connections`,
   iscsi: `${ROOT}/Fabrics/iscsi/Connections`,
+  fc: `${ROOT}/Fabrics/fc/Connections`,
+  fcPorts: `${ROOT}/Fabrics/fc?$select=Oem`,
   fileSystems: `${STORAGE}/FileSystems`,
   jobs: `${ROOT}/JobService/Jobs`,
   manager: `${ROOT}/Managers/palisade`,
@@ -101,6 +103,8 @@ class Live {
   drivesOf = $state.raw<Drive[]>([]);
   volumes = $state.raw<Volume[]>([]);
   connections = $state.raw<Connection[]>([]);
+  /** The server's Fibre Channel ports. */
+  fcPorts = $state.raw<FibreChannelPort[]>([]);
   /** File systems of volumes, with their shares in them. */
   fileSystems = $state.raw<FileSystem[]>([]);
   jobs = $state.raw<Job[]>([]);
@@ -263,6 +267,7 @@ class Live {
     this.drivesOf = [];
     this.volumes = [];
     this.connections = [];
+    this.fcPorts = [];
     this.fileSystems = [];
     this.jobs = [];
     this.manager = null;
@@ -474,8 +479,11 @@ class Live {
         this.volumes = merged(this.volumes, await client.all<Volume>(URIS.volumes));
         break;
       case 'connections': {
-        const all = [URIS.nvme, URIS.nbd, URIS.iscsi, URIS.local].map((uri) => client.all<Connection>(uri));
-        this.connections = merged(this.connections, (await Promise.all(all)).flat());
+        const all = [URIS.nvme, URIS.nbd, URIS.iscsi, URIS.fc, URIS.local].map((uri) => client.all<Connection>(uri));
+        const told = client.get<{ Oem?: { Palisade?: { Ports?: FibreChannelPort[] } } }>(URIS.fcPorts);
+        const [fabric, ...found] = await Promise.all([told, ...all]);
+        this.fcPorts = fabric.Oem?.Palisade?.Ports ?? [];
+        this.connections = merged(this.connections, found.flat());
         break;
       }
       case 'shares':

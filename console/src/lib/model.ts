@@ -3,8 +3,8 @@
 import { time } from './format';
 import { shareTroubles } from './shares';
 import type {
-  Chassis, Condition, Connection, Drive, DriveState, ExportKind, FileSystem, IscsiExport, Health, Job, Manager, Pool, Port, ServiceConditions, ServiceHealth,
-  ShelfBay, ShelfTold, Slot, Supply,
+  Chassis, Condition, Connection, Drive, DriveState, ExportKind, FibreChannelPort, FileSystem, IscsiExport, Health, Job, Manager, Pool, Port, ServiceConditions,
+  ServiceHealth, ShelfBay, ShelfTold, Slot, Supply,
 } from './redfish';
 
 /** How something is, for its colour and its shape. The word says the same. */
@@ -42,6 +42,8 @@ export const EXPORTS: Record<ExportKind, string> = {
   NvmeTcp: 'NVMe/TCP',
   Nbd: 'NBD',
   Iscsi: 'iSCSI',
+  Fc: 'Fibre Channel (FCP)',
+  NvmeFc: 'Fibre Channel (NVMe)',
   Loop: 'block device of this server',
   Ublk: 'block device of this server (ublk)',
   VhostUser: 'virtual machine of this server',
@@ -420,11 +422,22 @@ export function localPath(connection: Connection): string | null {
 /** Who serves iSCSI targets. */
 export const SERVERS = { Lio: 'LIO', Tgt: 'tgt' };
 
+/** Whether a text is the worldwide name of a Fibre Channel port, as systems and switches show it. */
+export function isWwpn(text: string): boolean {
+  const digits = text.replace(/^(0[xX]|naa\.)/, '');
+  return /^([0-9a-f]{16}|[0-9a-f]{2}(:[0-9a-f]{2}){7})$/i.test(digits) && /[^0:]/.test(digits);
+}
+
+/** How a Fibre Channel port is. */
+export function fcPortWord(port: FibreChannelPort): Word {
+  return { text: port.State || 'not known', tone: port.State === 'Online' ? 'good' : 'off' };
+}
+
 /** Who has an export: each connection, and by which addresses it came. */
 export function attached(connection: Connection): { who: string; detail: string; from: string; to: string }[] {
-  const { Connected = [], Clients = [], Iscsi } = connection.Oem.Palisade;
+  const { Connected = [], Clients = [], Iscsi, Fc } = connection.Oem.Palisade;
   return [
-    ...(Iscsi?.Sessions ?? []).map((who) => ({ who, detail: '', from: '', to: '' })),
+    ...(Iscsi?.Sessions ?? Fc?.Sessions ?? []).map((who) => ({ who, detail: '', from: '', to: '' })),
     ...Connected.map((host) => ({
       who: host.Host ?? 'a host without a name',
       detail: `controller ${host.Controller}, ${host.Queues} queues`,
@@ -466,12 +479,18 @@ function loginLines(own: IscsiExport, here: string): string[] {
   });
 }
 
+/** What has a host look for new units at its ports, as root. */
+const SCAN = "echo '- - -' | tee /sys/class/scsi_host/host*/scan";
+/** What has a host ask all Fibre Channel ports that it sees for subsystems (udev's rules of nvme-cli do it). */
+const DISCOVER = 'echo add > /sys/class/fc/fc_udev_device/nvme_discovery';
+
 /** What connects hosts to an export: a line for each address, and for each host where only some may
- * connect; none where the export has neither a subsystem nor a target. `here` is an address of the daemon's machine,
- * for where it listens on all that there are. */
+ * connect; at a Fibre Channel port, what has a host look anew. None where the export has none of these. `here` is an
+ * address of the daemon's machine, for where it listens on all that there are. */
 export function connectLines(connection: Connection, here: string): string[] {
   const own = connection.Oem.Palisade;
   if (own.Iscsi) return loginLines(own.Iscsi, here);
+  if (own.Fc) return [own.Fc.Subsystem === undefined ? SCAN : DISCOVER];
   if (!own.Subsystem) return [];
   const told = own.Advertise?.length ? own.Advertise : own.Listeners;
   const lines = told.flatMap((listener) => {

@@ -169,7 +169,7 @@ export interface Volume extends Resource {
 }
 
 /** By what an export is served: to hosts, or as a file or a block device of the server itself. */
-export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop' | 'Ublk' | 'VhostUser' | 'Iscsi';
+export type ExportKind = 'Nbd' | 'NvmeTcp' | 'Fuse' | 'Loop' | 'Ublk' | 'VhostUser' | 'Iscsi' | 'Fc' | 'NvmeFc';
 
 /** A volume as the unit of an iSCSI target. */
 export interface IscsiExport {
@@ -183,6 +183,28 @@ export interface IscsiExport {
   Server?: 'Lio' | 'Tgt';
   /** Initiators that have it. */
   Sessions: string[];
+}
+
+/** A volume at a Fibre Channel port. */
+export interface FibreChannelExport {
+  /** The port's worldwide name. */
+  Port: string;
+  /** By FCP, worldwide names of ports; by NVMe, qualified names of hosts. */
+  Initiators: string[];
+  /** By FCP. */
+  Unit?: number;
+  /** By NVMe. */
+  Subsystem?: string;
+  /** Initiators that have it; by NVMe that is not known. */
+  Sessions: string[];
+}
+
+/** A Fibre Channel port of the server; its state and speed are in the kernel's words. */
+export interface FibreChannelPort {
+  Name: string;
+  Driver: string;
+  State: string;
+  Speed: string;
 }
 
 /** How something is that others than the daemon serve, asked as a client asks. */
@@ -208,6 +230,7 @@ export interface Connection extends Resource {
       /** Of a virtual machine, over vhost-user. */
       Socket?: string;
       Iscsi?: IscsiExport;
+      Fc?: FibreChannelExport;
       Health?: ServiceHealth;
       Listeners: string[];
       Advertise?: string[];
