@@ -11,6 +11,12 @@ BUILD_TOOLS=(cc:gcc)
 # What the demo needs besides: clients of other people, and a maker and checker of file systems.
 CLIENT_TOOLS=(nbdinfo:libnbd-bin nbdcopy:libnbd-bin qemu-img:qemu-utils mke2fs:e2fsprogs
     e2fsck:e2fsprogs python3:python3)
+# What `script/demo --share` needs: "program:package", and "file:package" below /usr/lib/*.
+SHARE_TOOLS=(smbd:samba smbclient:smbclient smbpasswd:samba-common-bin testparm:samba-common-bin
+    smbcontrol:samba-common-bin smbstatus:samba ganesha.nfsd:nfs-ganesha nfs-cat:libnfs-utils
+    mkfs.ext4:e2fsprogs blkid:util-linux wipefs:util-linux losetup:util-linux mount:mount)
+SHARE_PLUGINS=(ganesha/libfsalvfs.so:nfs-ganesha-vfs libnss_wrapper.so:libnss-wrapper
+    samba/vfs/acl_xattr.so:samba-vfs-modules)
 # What the tests need besides.
 TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     qemu-storage-daemon:qemu-system-common tgtd:tgt tgtadm:tgt pgrep:procps

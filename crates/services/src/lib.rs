@@ -53,9 +53,10 @@ mod ublk;
 pub mod wire;
 
 pub use health::now;
+pub use keeper::left;
 pub use links::{LINKS, link};
 pub use release::{Kept, release};
-pub use run::{end, run};
+pub use run::{clear, end, run};
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -141,6 +141,22 @@ pub fn end() {
     }
 }
 
+/// Ends all that `palisade services` left of its exports in a folder, whoever uses it; for whoever
+/// ends a daemon for good. Nobody else may have the folder meanwhile.
+///
+/// # Errors
+/// `palisade services` runs there, or something can't be ended.
+pub fn clear(folder: &Path) -> io::Result<()> {
+    let Ok(folder) = folder.canonicalize() else { return Ok(()) };
+    let _lock = take(&folder)?;
+    targets::sweep(&folder)?;
+    let all = keeper::left(&folder);
+    match all.into_iter().filter(|id| !keeper::end_all(&folder, id)).count() {
+        0 => Ok(()),
+        left => Err(io::Error::other(format!("{}: {left} exports stay", folder.display()))),
+    }
+}
+
 /// How long an export of this kind may be at work before that is told.
 const fn silent(kind: &Kind) -> Duration {
     match kind {

@@ -27,10 +27,10 @@ use hyper::StatusCode;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
@@ -71,7 +71,7 @@ pub fn serve(
     let socket = place.load_socket();
     daemon.call(&["export", "create", LOADED, "--nbd", &format!("unix:{}", socket.display())])?;
     let load = Load::start(socket, LOADED).map_err(DemoError::file(place.dir()))?;
-    let password = password().map_err(|error| DemoError::Wrong(format!("no password: {error}")))?;
+    let password = password()?;
     make_account(&daemon, &password)?;
     await_page(&mut daemon, address, interrupt)?;
     drop(kept);
@@ -181,22 +181,19 @@ fn make_volumes(daemon: &Daemon) -> Result<u64, DemoError> {
 }
 
 /// A new password.
-fn password() -> std::io::Result<String> {
-    let bytes = chance::bytes::<PASSWORD_LETTERS>()?;
+///
+/// # Errors
+/// If the system has no chance numbers.
+pub fn password() -> Result<String, DemoError> {
+    let bytes = chance::bytes::<PASSWORD_LETTERS>()
+        .map_err(|error| DemoError::Wrong(format!("no password: {error}")))?;
     Ok(bytes.map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()])).iter().collect())
 }
 
-/// Makes the account; its password goes through a pipe.
+/// Makes the account.
 fn make_account(daemon: &Daemon, password: &str) -> Result<(), DemoError> {
-    let pipe = || -> std::io::Result<std::io::PipeReader> {
-        let (reader, mut writer) = std::io::pipe()?;
-        // A pipe holds more than that, so nobody waits.
-        writer.write_all(format!("{password}\n").as_bytes())?;
-        Ok(reader)
-    };
-    let pipe = pipe().map_err(DemoError::file(Path::new("a pipe")))?;
     let words = ["account", "create", USER, "--role", "Administrator", "--password-stdin"];
-    daemon.call_fed(&words, pipe).map(|_| ())
+    daemon.call_typing(&words, password).map(drop)
 }
 
 /// Waits until the page answers.

@@ -8,8 +8,8 @@ use super::error::DemoError;
 use super::place::{MARK, Place};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -55,36 +55,22 @@ impl Daemon {
             Value::from(place.drives_pattern()),
         );
         fs::write(&config, text).map_err(DemoError::file(&config))?;
-        let log = File::create(place.log()).map_err(DemoError::file(&place.log()))?;
         let program = std::env::current_exe().map_err(DemoError::file(&config))?;
         let mut command = Command::new(&program);
-        command.arg("serve").arg("--config").arg(&config).env(super::PARENT, "1");
-        let mut running = Running::start(command.stdout(Stdio::piped()).stderr(log))?;
-        let ready = watch_ready(running.child().stdout.take());
-        let mut daemon = Self {
-            running,
-            program,
-            socket: place.socket(),
-            log: place.log(),
-            interrupt: interrupt.clone(),
-        };
-        daemon.await_ready(&ready)?;
-        Ok(daemon)
+        command.arg("serve").arg("--config").arg(&config);
+        let log = place.log();
+        let running = ready(&mut command, &log, interrupt)?;
+        Ok(Self { running, program, socket: place.socket(), log, interrupt: interrupt.clone() })
     }
 
-    fn await_ready(&mut self, ready: &mpsc::Receiver<()>) -> Result<(), DemoError> {
-        let start = Instant::now();
-        while ready.recv_timeout(POLL).is_err() {
-            self.interrupt.check()?;
-            if let Some(problem) = self.ended() {
-                return Err(problem);
-            }
-            if start.elapsed() > START {
-                let ended = format!("was not ready within {} s", START.as_secs());
-                return Err(self.running.failure(ended, self.said()));
-            }
-        }
-        Ok(())
+    /// Starts `palisade services` beside it, and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it does not become ready.
+    pub fn services(&self, place: &Place) -> Result<Running, DemoError> {
+        let mut command = Command::new(&self.program);
+        command.arg("services").arg("--config").arg(place.config());
+        ready(&mut command, &place.services_log(), &self.interrupt)
     }
 
     /// The error of a daemon that has ended, if it has.
@@ -95,7 +81,7 @@ impl Daemon {
 
     /// The last lines of what it said.
     pub fn said(&self) -> String {
-        child::tail(&fs::read(&self.log).unwrap_or_default())
+        said(&self.log)
     }
 
     /// Runs a command of the command line with `--json` and returns what it printed.
@@ -103,17 +89,41 @@ impl Daemon {
     /// # Errors
     /// If it fails, or prints no object.
     pub fn call(&self, words: &[&str]) -> Result<Value, DemoError> {
-        self.call_fed(words, Stdio::null())
+        self.ask(words, Stdio::null(), &self.interrupt)
     }
 
-    /// Runs a command that reads its standard input, where a password may be.
+    /// Runs a command to which somebody types a line, such as a password: it goes through a pipe.
     ///
     /// # Errors
     /// As those of [`Daemon::call`].
-    pub fn call_fed(&self, words: &[&str], stdin: impl Into<Stdio>) -> Result<Value, DemoError> {
+    pub fn call_typing(&self, words: &[&str], line: &str) -> Result<Value, DemoError> {
+        let pipe = || -> std::io::Result<std::io::PipeReader> {
+            let (reader, mut writer) = std::io::pipe()?;
+            // A pipe holds more than that, so nobody waits.
+            writer.write_all(format!("{line}\n").as_bytes())?;
+            Ok(reader)
+        };
+        let pipe = pipe().map_err(DemoError::file(Path::new("a pipe")))?;
+        self.ask(words, pipe, &self.interrupt)
+    }
+
+    /// Runs a command though somebody has asked to end: what was made goes.
+    ///
+    /// # Errors
+    /// As those of [`Daemon::call`].
+    pub fn call_at_the_end(&self, words: &[&str]) -> Result<Value, DemoError> {
+        self.ask(words, Stdio::null(), &Interrupt::default())
+    }
+
+    fn ask(
+        &self,
+        words: &[&str],
+        stdin: impl Into<Stdio>,
+        interrupt: &Interrupt,
+    ) -> Result<Value, DemoError> {
         let mut command = Command::new(&self.program);
         command.args(words).arg("--json").env("PALISADE_SOCKET", &self.socket);
-        let output = child::run_fed(&mut command, stdin, &self.interrupt)?;
+        let output = child::run_fed(&mut command, stdin, interrupt)?;
         serde_json::from_slice(&output).map_err(|error| {
             let text = String::from_utf8_lossy(&output);
             DemoError::Wrong(format!("`palisade {}` printed {text:?}: {error}", words.join(" ")))
@@ -170,6 +180,31 @@ impl Daemon {
         }
         Err(self.running.failure(child::how(status), self.said()))
     }
+}
+
+/// Starts a process of this program that ends with the demo, and waits until it says that it is
+/// ready. What else it says goes to a file.
+fn ready(command: &mut Command, log: &Path, interrupt: &Interrupt) -> Result<Running, DemoError> {
+    let file = File::create(log).map_err(DemoError::file(log))?;
+    command.env(super::PARENT, "1").stdout(Stdio::piped()).stderr(file);
+    let mut running = Running::start(command)?;
+    let (ready, start) = (watch_ready(running.child().stdout.take()), Instant::now());
+    while ready.recv_timeout(POLL).is_err() {
+        interrupt.check()?;
+        if let Some(status) = running.ended() {
+            return Err(running.failure(child::how(status), said(log)));
+        }
+        if start.elapsed() > START {
+            let ended = format!("was not ready within {} s", START.as_secs());
+            return Err(running.failure(ended, said(log)));
+        }
+    }
+    Ok(running)
+}
+
+/// The last lines of a file.
+fn said(log: &Path) -> String {
+    child::tail(&fs::read(log).unwrap_or_default())
 }
 
 /// Tells when the line `ready` came; reads on until the pipe ends, so that the daemon never waits.

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 pub enum DemoError {
     /// The options can't be carried out.
     Usage(String),
-    /// Programs of other people that the demo needs are not there: `program (package)` each.
-    Missing(Vec<String>),
+    /// Programs of other people that the demo needs are not there, with the package of each.
+    Missing(Vec<(&'static str, &'static str)>),
+    /// Only root can do it.
+    NotRoot,
     /// A program ended with a failure: its command line, how it ended, what it said.
     Command {
         /// The command line.
@@ -37,11 +39,16 @@ impl DemoError {
     pub fn advice(&self) -> String {
         match self {
             Self::Usage(_) => "see `palisade demo --help`".into(),
-            Self::Missing(_) => {
-                "install them; on Debian and Ubuntu: apt-get install libnbd-bin qemu-utils \
-                 e2fsprogs (script/demo does that)"
-                    .into()
+            Self::Missing(programs) => {
+                let mut packages: Vec<_> = programs.iter().map(|(_, package)| *package).collect();
+                packages.dedup();
+                let packages = packages.join(" ");
+                format!(
+                    "install them; on Debian and Ubuntu: apt-get install {packages} (script/demo \
+                     does that)"
+                )
             }
+            Self::NotRoot => "start it as root: sudo script/demo --share".into(),
             Self::File(..) => "name a writable folder with --dir".into(),
             Self::Command { .. } | Self::Wrong(_) => {
                 "repeat it with --dir DIR to keep the drives, and report it with this message"
@@ -57,7 +64,8 @@ impl std::fmt::Display for DemoError {
         match self {
             Self::Usage(problem) | Self::Wrong(problem) => f.write_str(problem),
             Self::Missing(programs) => {
-                write!(f, "these programs are missing: {}", programs.join(", "))
+                let told = programs.iter().map(|(name, package)| format!("{name} ({package})"));
+                write!(f, "these programs are missing: {}", told.collect::<Vec<_>>().join(", "))
             }
             Self::Command { command, ended, said } => {
                 write!(
@@ -66,6 +74,7 @@ impl std::fmt::Display for DemoError {
                     if said.is_empty() { "no message" } else { said }
                 )
             }
+            Self::NotRoot => f.write_str("only root may mount a file system"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Interrupted => f.write_str("interrupted"),
         }

@@ -5,7 +5,7 @@
 //! `script/read-array` of other people or other make; it knows nothing of drives or engine and
 //! compares only what clients read.
 //!
-//! - [`play`]: the steps; [`serve`]: an array to play with; [`console`]: that with a page, under
+//! - [`play`]: the steps; [`share`]: those of a file share; [`serve`]: an array to play with; [`console`]: that with a page, under
 //!   the [`load`] of a client of its own; [`plan`]: what the options mean.
 //! - [`daemon`], [`tools`], [`child`], [`stream`]: the processes.
 //! - [`place`], [`image`], [`random`]: the files. [`report`], [`bar`]: what is shown.
@@ -26,6 +26,7 @@ mod play;
 mod random;
 mod report;
 mod serve;
+mod share;
 mod stream;
 mod tools;
 
@@ -79,6 +80,9 @@ pub struct Options {
     /// and password. There are 24 drives in an enclosure, and some load
     #[arg(long, value_name = "ADDR:PORT", requires = "serve")]
     pub console: Option<SocketAddr>,
+    /// Play it with a file share: clients of SMB and NFS. With --serve: leave one to play with
+    #[arg(long, conflicts_with_all = ["nbd", "nvme_tcp", "console"])]
+    pub share: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -101,24 +105,34 @@ pub fn run(options: &Options) -> ExitCode {
 /// The error is none where it was told already.
 fn prepare(options: &Options) -> Result<(), Option<error::DemoError>> {
     let plan = plan::Plan::new(options)?;
+    if options.share && !rustix::process::geteuid().is_root() {
+        return Err(Some(error::DemoError::NotRoot));
+    }
     let drives = match options.console {
         Some(_) => place::Drives::Slots,
         None => {
-            tools::check()?;
+            tools::check(options.share)?;
             place::Drives::Plain
         }
     };
     let interrupt = child::Interrupt::watch()
         .map_err(|error| error::DemoError::Wrong(format!("signals: {error}")))?;
-    let place = place::Place::new(options.dir.as_deref(), drives)?;
+    let mut place = place::Place::new(options.dir.as_deref(), drives)?;
     place.needs(plan.file_bytes())?;
     if let Some(address) = options.console {
         return Ok(console::serve(&plan, &place, address, &interrupt)?);
     }
+    if options.share {
+        place.open_to_shares()?;
+        return match options.serve {
+            true => Ok(share::serve(&plan, &place, &interrupt)?),
+            false => share::play(&plan, &place, &interrupt),
+        };
+    }
     if options.serve {
         return Ok(serve::serve(&plan, &place, &interrupt)?);
     }
-    play::play(plan, &place, &interrupt)
+    play::play(&plan, &place, &interrupt)
 }
 
 /// To be called by the daemon first of all: if the demo started it, it ends with the demo, even

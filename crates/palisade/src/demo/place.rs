@@ -22,6 +22,9 @@ const OWN: &[&str] = &[
     "palisade.sock",
     "nbd.sock",
     "load.sock",
+    "services.log",
+    "source.bin",
+    "smb.login",
     STATE,
 ];
 
@@ -62,13 +65,13 @@ impl Scratch {
     /// # Errors
     /// If it can't be made.
     pub fn new() -> Result<Self, DemoError> {
-        Self::in_folder(&std::env::temp_dir())
+        Self::in_folder(&std::env::temp_dir(), 0o700)
     }
 
-    fn in_folder(parent: &Path) -> Result<Self, DemoError> {
+    fn in_folder(parent: &Path, mode: u32) -> Result<Self, DemoError> {
         for number in 0.. {
             let path = parent.join(format!("palisade-demo-{}-{number}", std::process::id()));
-            match fs::DirBuilder::new().mode(0o700).create(&path) {
+            match fs::DirBuilder::new().mode(mode).create(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(DemoError::File(path, error)),
@@ -99,6 +102,8 @@ pub struct Place {
     _own: Option<Scratch>,
     /// For the sockets, where the folder's path is too long for them.
     sockets: Option<Scratch>,
+    /// For what `palisade services` makes: those who use shares come through it.
+    services: Option<Scratch>,
 }
 
 impl Place {
@@ -117,12 +122,13 @@ impl Place {
                 (own.path().to_owned(), Some(own))
             }
         };
-        let mut place = Self { dir, drives, keep: own.is_none(), _own: own, sockets: None };
+        let keep = own.is_none();
+        let mut place = Self { dir, drives, keep, _own: own, sockets: None, services: None };
         if place.keep {
             place.clear().inspect_err(|_| place.keep = false)?;
         }
         if place.socket().as_os_str().len() > SOCKET_PATH_MAX {
-            place.sockets = Some(Scratch::in_folder(Path::new("/tmp"))?);
+            place.sockets = Some(Scratch::in_folder(Path::new("/tmp"), 0o700)?);
         }
         Ok(place)
     }
@@ -171,6 +177,36 @@ impl Place {
     /// The daemon's state directory, where it has one.
     pub fn state(&self) -> PathBuf {
         self.dir.join(STATE)
+    }
+
+    /// Makes room for `palisade services`, which nobody lists, and through which those come who use
+    /// shares.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub fn open_to_shares(&mut self) -> Result<(), DemoError> {
+        self.services = Some(Scratch::in_folder(Path::new("/tmp"), 0o711)?);
+        Ok(())
+    }
+
+    /// Where `palisade services` makes what it does.
+    pub fn services(&self) -> PathBuf {
+        self.services.as_ref().map_or(&*self.dir, Scratch::path).join("services")
+    }
+
+    /// What that says.
+    pub fn services_log(&self) -> PathBuf {
+        self.dir.join("services.log")
+    }
+
+    /// What a client of SMB writes to a share.
+    pub fn source(&self) -> PathBuf {
+        self.dir.join("source.bin")
+    }
+
+    /// As whom it logs in.
+    pub fn login(&self) -> PathBuf {
+        self.dir.join("smb.login")
     }
 
     fn sockets(&self) -> &Path {
@@ -228,9 +264,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.keep {
-            for path in [self.read_back(), self.socket(), self.nbd_socket(), self.load_socket()] {
-                let _ = fs::remove_file(path);
-            }
+            let sockets = [self.socket(), self.nbd_socket(), self.load_socket()];
+            let files = [self.read_back(), self.source(), self.login()];
+            sockets.into_iter().chain(files).for_each(|path| drop(fs::remove_file(path)));
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{image, stream, tools};
 use serde_json::Value;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 use units::format_size;
 
@@ -45,26 +46,10 @@ pub struct Show<'a> {
 ///
 /// # Errors
 /// What failed, where the report is not for people.
-pub fn play(plan: Plan, place: &Place, interrupt: &Interrupt) -> Result<(), Option<DemoError>> {
-    let mut show = Show::new(&plan, place, interrupt);
+pub fn play(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), Option<DemoError>> {
+    let mut show = Show::new(plan, place, interrupt);
     let result = show.all();
-    let report = Report {
-        schema: 1,
-        ok: result.is_ok(),
-        level: plan.level.clone(),
-        drives: plan.drives,
-        steps: show.steps,
-        error: result.as_ref().err().map(ToString::to_string),
-    };
-    if plan.json {
-        println!("{}", serde_json::to_value(&report).expect("plain values"));
-    } else {
-        print!("{}", report.table());
-        if result.is_ok() {
-            print!("{}", next(&plan, place));
-        }
-    }
-    result.map_err(Some)
+    show.tell(result)
 }
 
 impl<'a> Show<'a> {
@@ -80,6 +65,30 @@ impl<'a> Show<'a> {
             uris: Default::default(),
             written: ([0; 32], 0),
         }
+    }
+
+    /// Prints the report of what was played. The error is none where the report tells it.
+    ///
+    /// # Errors
+    /// What failed, where the report is not for people.
+    pub fn tell(self, result: Result<(), DemoError>) -> Result<(), Option<DemoError>> {
+        let report = Report {
+            schema: 1,
+            ok: result.is_ok(),
+            level: self.plan.level.clone(),
+            drives: self.plan.drives,
+            steps: self.steps,
+            error: result.as_ref().err().map(ToString::to_string),
+        };
+        if self.plan.json {
+            println!("{}", serde_json::to_value(&report).expect("plain values"));
+        } else {
+            print!("{}", report.table());
+            if result.is_ok() {
+                print!("{}", next(self.plan, self.place));
+            }
+        }
+        result.map_err(Some)
     }
 
     fn all(&mut self) -> Result<(), DemoError> {
@@ -167,14 +176,15 @@ impl<'a> Show<'a> {
         result.map(|_| ())
     }
 
-    fn say(&self, what: &str) {
+    /// Says what is done, to people.
+    pub fn say(&self, what: &str) {
         if !self.plan.json {
             println!("{what}");
         }
     }
 
     /// A new drive full of random bytes; returns its file.
-    fn new_drive(&mut self) -> Result<PathBuf, DemoError> {
+    pub fn new_drive(&mut self) -> Result<PathBuf, DemoError> {
         let path = self.place.drive(self.made);
         self.made += 1;
         random::overwrite(&path, self.plan.drive_bytes, self.made as u64, self.interrupt)?;
@@ -269,7 +279,22 @@ impl<'a> Show<'a> {
     }
 
     fn pull(&mut self, daemon: &Daemon, slots: &[usize]) -> Result<u64, DemoError> {
-        stream::read_during(&self.uris[0], self.written, self.interrupt, || {
+        let reader = || {
+            let mut command = tools::program("nbdcopy");
+            command.args([&self.uris[0], "-"]);
+            command
+        };
+        self.pull_during(daemon, slots, (&reader, self.written))
+    }
+
+    /// Pulls the drives of slots while a client reads.
+    pub fn pull_during(
+        &self,
+        daemon: &Daemon,
+        slots: &[usize],
+        (reader, expected): (&(dyn Fn() -> Command + Sync), (Sum, u64)),
+    ) -> Result<u64, DemoError> {
+        stream::read_during(reader, expected, self.interrupt, || {
             for slot in slots {
                 let path = &self.slots[*slot];
                 let text = path.to_string_lossy();
@@ -283,7 +308,8 @@ impl<'a> Show<'a> {
         })
     }
 
-    fn rebuild(
+    /// Rebuilds slots on these drives.
+    pub fn rebuild(
         &mut self,
         daemon: &Daemon,
         slots: &[usize],
@@ -298,7 +324,8 @@ impl<'a> Show<'a> {
         Ok(slots.len() as u64 * self.plan.drive_bytes)
     }
 
-    fn scrub(&mut self, daemon: &Daemon) -> Result<u64, DemoError> {
+    /// Compares redundancy with the data.
+    pub fn scrub(&mut self, daemon: &Daemon) -> Result<u64, DemoError> {
         daemon.call(&["array", "scrub", ARRAY, "--check"])?;
         let shown = daemon.settle("scrub", "optimal")?;
         let found = &shown["last_scrub"];
@@ -397,7 +424,8 @@ fn expect_text(found: &Value, expected: &str) -> Result<(), DemoError> {
     Err(DemoError::Wrong(format!("`array show` says {found}, not {expected:?}")))
 }
 
-fn hex(sum: &Sum) -> String {
+/// A sum in digits.
+pub fn hex(sum: &Sum) -> String {
     sum.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -407,7 +435,8 @@ fn next(plan: &Plan, place: &Place) -> String {
     let mut text = format!(
         "\nall as it should be. Next:\n\
          \x20 palisade demo --level {other}      another level\n\
-         \x20 palisade demo --serve        an array to play with; prints how to connect\n"
+         \x20 palisade demo --serve        an array to play with; prints how to connect\n\
+         \x20 palisade demo --share        a file share that outlives a drive\n"
     );
     if plan.keep {
         text += &format!(

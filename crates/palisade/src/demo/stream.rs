@@ -6,7 +6,6 @@
 use super::child::{self, Interrupt, LOOK, Running};
 use super::error::DemoError;
 use super::random::{self, Sum};
-use super::tools;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -23,20 +22,21 @@ struct Shared {
     given_up: AtomicBool,
 }
 
-/// Lets `nbdcopy` read the export at `uri` over and over while `event` goes on, and compares what
-/// each read with `expected`. Returns how many bytes were read.
+/// Lets a program that prints what it reads do so over and over while `event` goes on, and compares
+/// what each read with `expected`. `reader` is its command line, asked for each time. Returns how
+/// many bytes were read.
 ///
 /// # Errors
 /// That of the event, of a reader, or of bytes that differ.
 pub fn read_during(
-    uri: &str,
+    reader: &(dyn Fn() -> Command + Sync),
     expected: (Sum, u64),
     interrupt: &Interrupt,
     event: impl FnOnce() -> Result<(), DemoError>,
 ) -> Result<u64, DemoError> {
     let shared = Shared::default();
     thread::scope(|scope| {
-        let readers = scope.spawn(|| read_until_over(uri, expected, &shared, interrupt));
+        let readers = scope.spawn(|| read_until_over(reader, expected, &shared, interrupt));
         while shared.bytes.load(Ordering::Acquire) < expected.1 / 4 && !readers.is_finished() {
             thread::sleep(LOOK);
         }
@@ -49,13 +49,13 @@ pub fn read_during(
 }
 
 fn read_until_over(
-    uri: &str,
+    reader: &(dyn Fn() -> Command + Sync),
     expected: (Sum, u64),
     shared: &Shared,
     interrupt: &Interrupt,
 ) -> Result<u64, DemoError> {
     while !shared.over.load(Ordering::Acquire) {
-        let sum = read_once(uri, shared, interrupt)?;
+        let sum = read_once(&mut reader(), shared, interrupt)?;
         if sum != expected {
             let problem = "bytes read while a drive was pulled are not those written";
             return Err(DemoError::Wrong(problem.into()));
@@ -65,11 +65,14 @@ fn read_until_over(
 }
 
 /// One reader from start to end.
-fn read_once(uri: &str, shared: &Shared, interrupt: &Interrupt) -> Result<(Sum, u64), DemoError> {
+fn read_once(
+    command: &mut Command,
+    shared: &Shared,
+    interrupt: &Interrupt,
+) -> Result<(Sum, u64), DemoError> {
     let before = shared.bytes.load(Ordering::Acquire);
-    let mut command = tools::program("nbdcopy");
     sum_while(
-        command.args([uri, "-"]),
+        command,
         || interrupt.came() || shared.given_up.load(Ordering::Acquire),
         |length| shared.bytes.store(before + length, Ordering::Release),
     )

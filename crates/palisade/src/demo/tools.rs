@@ -15,6 +15,17 @@ const NEEDED: &[(&str, &str)] = &[
     ("e2fsck", "e2fsprogs"),
 ];
 
+/// What `--share` needs instead.
+const NEEDED_TO_SHARE: &[(&str, &str)] = &[
+    ("smbd", "samba"),
+    ("smbpasswd", "samba-common-bin"),
+    ("smbclient", "smbclient"),
+    ("ganesha.nfsd", "nfs-ganesha-vfs"),
+    ("nfs-cat", "libnfs-utils"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("blkid", "util-linux"),
+];
+
 /// A program of the search path; file system tools are found where Debian keeps them.
 pub fn program(name: &str) -> Command {
     let mut command = Command::new(find(name).unwrap_or_else(|| name.into()));
@@ -22,14 +33,14 @@ pub fn program(name: &str) -> Command {
     command
 }
 
-/// Fails if one of the needed programs is missing.
+/// Fails if one of the programs is missing that the demo needs, or that one of shares does.
 ///
 /// # Errors
 /// [`DemoError::Missing`] with all that are.
-pub fn check() -> Result<(), DemoError> {
-    let absent = NEEDED.iter().filter(|(name, _)| find(name).is_none());
-    let names: Vec<String> = absent.map(|(name, package)| format!("{name} ({package})")).collect();
-    if names.is_empty() { Ok(()) } else { Err(DemoError::Missing(names)) }
+pub fn check(shares: bool) -> Result<(), DemoError> {
+    let needed = if shares { NEEDED_TO_SHARE } else { NEEDED };
+    let absent: Vec<_> = needed.iter().filter(|(name, _)| find(name).is_none()).copied().collect();
+    if absent.is_empty() { Ok(()) } else { Err(DemoError::Missing(absent)) }
 }
 
 fn find(name: &str) -> Option<PathBuf> {

@@ -3,7 +3,7 @@
 //! Where a client is missing a test skips itself and says so, but fails where the environment
 //! says `PALISADE_REQUIRE_TOOLS=1` or `CI=true`.
 
-use crate::common::{succeeded, text, until};
+use crate::common::{self, loops, succeeded, text, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -248,6 +248,128 @@ fn served_until_sigterm() {
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
 
+/// Steps of a demo of a share, in order.
+const SHARE_STEPS: &[&str] = &[
+    "fill",
+    "create",
+    "share",
+    "copy-in",
+    "read-back",
+    "pull",
+    "read-degraded",
+    "write-degraded",
+    "rebuild",
+    "read-rebuilt",
+    "scrub",
+    "unshare",
+    "stop",
+];
+
+/// A small demo of a share, if there can be one here.
+fn sharing(temporary: &Path) -> Option<Command> {
+    let can = common::tools_are_there(crate::shares::TOOLS) && loops::are_to_be_had();
+    let mut command = demo(temporary);
+    command.args(["--share", "--drives", "4", "--drive-size", "32M"]);
+    can.then_some(command)
+}
+
+/// What a demo of a share has mounted, which this process has started.
+fn mounted(demo: u32) -> Vec<String> {
+    let all = std::fs::read_to_string("/proc/mounts").expect("read");
+    let own = format!("/tmp/palisade-demo-{demo}-");
+    all.lines().filter(|line| line.contains(&own)).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_share_outlives_a_drive() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let Some(mut command) = sharing(temporary.path()) else { return };
+    let output = command.arg("--json").output().expect("started");
+    assert!(output.status.success(), "{}", text(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let found = report["steps"].as_array().expect("steps");
+    let names: Vec<&str> = found.iter().map(|step| step["step"].as_str().expect("text")).collect();
+    assert_eq!((names, &report["ok"]), (SHARE_STEPS.to_vec(), &true.into()));
+    assert!(found.iter().all(|step| step["verified"] == true), "{report}");
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+#[test]
+fn a_share_is_there_until_sigterm() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let Some(mut command) = sharing(temporary.path()) else { return };
+    command.args(["--serve", "--json"]).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("started");
+    let told = lines(&mut child).next().expect("a line");
+    let told: Value = serde_json::from_str(&told).expect("one JSON object");
+    assert_eq!((&told["share"], &told["user"]), (&"demo".into(), &"demo".into()));
+    let (urls, password) = (&told["urls"], told["password"].as_str().expect("text"));
+    let port = urls[0].as_str().and_then(|url| url.split([':', '/']).nth(4)).expect("a port");
+    let mut client = Command::new("smbclient");
+    client.args(["//127.0.0.1/demo", "-p", port, "-s", "/dev/null", "-c", "ls"]);
+    client.arg("-U").arg(format!("demo%{password}"));
+    succeeded("smbclient", &client.output().expect("started"));
+    assert!(urls[1].as_str().is_some_and(|url| url.starts_with("nfs://127.0.0.1")), "{told}");
+    let pid = child.id();
+    assert!(!mounted(pid).is_empty());
+    stop(child);
+    assert_eq!(mounted(pid), Vec::<String>::new());
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+#[test]
+fn nothing_of_a_share_is_left_where_its_daemon_dies() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let Some(mut command) = sharing(temporary.path()) else { return };
+    command.args(["--serve", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("started");
+    // Its standard output stays open: nothing else is printed there.
+    let _told = lines(&mut child).next().expect("a line");
+    let pid = child.id();
+    let daemon = children(pid).into_iter().find(|(_, line)| line.contains("serve")).expect("one");
+    kill_process(Pid::from_raw(daemon.0).expect("a process"), Signal::KILL).expect("killed");
+    let ended = child.wait_with_output().expect("ended");
+    assert_eq!(ended.status.code(), Some(1), "{}", text(&ended));
+    assert_eq!(mounted(pid), Vec::<String>::new());
+    assert!(is_empty(temporary.path()), "temporary files are left");
+    let place = PathBuf::from(format!("/tmp/palisade-demo-{pid}-0"));
+    assert_eq!(common::services::share_servers(&place), Vec::<i32>::new());
+}
+
+#[test]
+fn what_a_share_can_not_have_is_told() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    for other in ["--nbd", "--nvme-tcp", "--console"] {
+        let mut command = demo(temporary.path());
+        let ended = command.args(["--serve", "--share", other, "127.0.0.1:0"]).output();
+        assert_eq!(ended.expect("started").status.code(), Some(2), "{other}");
+    }
+    let nowhere = tempfile::tempdir().expect("a directory");
+    let mut command = demo(temporary.path());
+    let ended = command.arg("--share").env("PATH", nowhere.path()).output().expect("started");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let is_root = rustix::process::geteuid().is_root();
+    let why = if is_root { "apt-get install samba" } else { "only root" };
+    assert!(ended.status.code() == Some(1) && said.contains(why), "{said}");
+    assert!(is_empty(temporary.path()), "temporary files are left");
+}
+
+/// Processes that a process has started, and how they were called.
+fn children(parent: u32) -> Vec<(i32, String)> {
+    let all = std::fs::read_dir("/proc").expect("listed").flatten().map(|own| own.path());
+    let is_of = |path: &PathBuf| {
+        // "pid (name) state parent …"
+        let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+        let told = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+        told == Some(parent)
+    };
+    let named = |path: PathBuf| {
+        let line = std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
+        Some((path.file_name()?.to_str()?.parse().ok()?, line.replace('\0', " ")))
+    };
+    all.filter(is_of).filter_map(named).collect()
+}
+
 /// Longest that something may take that takes a moment, on the busiest machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -379,16 +501,8 @@ fn a_page_shows_an_enclosure_under_load() {
 fn a_page_is_back_with_its_daemon() {
     let temporary = tempfile::tempdir().expect("a directory");
     let mut console = Console::start(temporary.path(), &["--level", "1", "--nbd", "127.0.0.1:0"]);
-    let parent = console.child.id().to_string();
-    let of_demo = |path: &PathBuf| {
-        // "pid (name) state parent …"
-        let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
-        stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)) == Some(&parent)
-    };
-    let mut processes = std::fs::read_dir("/proc").expect("listed").flatten().map(|own| own.path());
-    let daemon = processes.find(of_demo).expect("a daemon");
-    let pid = daemon.file_name().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
-    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).expect("killed");
+    let (daemon, _) = children(console.child.id()).pop().expect("a daemon");
+    kill_process(Pid::from_raw(daemon).expect("a process"), Signal::KILL).expect("killed");
     assert_eq!(console.child.wait().expect("ended").code(), Some(1));
     Console::assert_silent(&console.more);
     let said = console.dir.path().join("again.log");
