@@ -25,16 +25,29 @@ skip() {
     exit 77
 }
 
+# died: true if a thread of the kernel has died in io_uring, since the check began. Linux 6.12 may,
+# where a process is killed that serves a ublk device: docs/services.md, "Kernels".
+died() { dmesg | grep -q 'RIP: .*io_fallback_req_func'; }
+
+# perished NAME: ends all, as the kernel has died in this check.
+perished() {
+    dmesg | grep -A 3 'BUG: ' | sed 's/^/  > /'
+    echo "DIED $1"
+    exit 4
+}
+
 # now_ms: milliseconds since the start.
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # check NAME: runs check_NAME in a folder of its own, /tmp/work, and prints `ok NAME SECONDS`, `skipped NAME: WHY` or `FAILED NAME:
-# WHY` with the end of what it said and of the kernel's log. Each begins and ends disconnected.
+# WHY` with the end of what it said and of the kernel's log. Each begins and ends disconnected. Where
+# the kernel has died meanwhile, it says `DIED NAME`, and all ends with status 4.
 check() {
     local rc start log=/tmp/check.log
     [ -z "$ONLY" ] || case ",$ONLY," in *",$1,"*) ;; *) return 0 ;; esac
     start=$(now_ms)
     rm -f /tmp/why
+    died && perished "$1"
     dmesg -c >/dev/null
     # Not in a condition: the first command that fails ends a check.
     set +e
@@ -44,6 +57,7 @@ check() {
         0) echo "ok $1 $(awk "BEGIN { print ($(now_ms) - $start) / 1000 }")" ;;
         77) echo "skipped $1: $(cat /tmp/why)" ;;
         *)
+            died && perished "$1"
             failed=$((failed + 1))
             echo "FAILED $1: $(cat /tmp/why 2>/dev/null || echo "status $rc, see below")"
             tail -n 20 $log | sed 's/^/  | /'
@@ -62,12 +76,14 @@ clear_up() {
     rm -rf /tmp/work
 }
 
-# within SECONDS COMMAND…: waits until the command is true.
+# within SECONDS COMMAND…: waits until the command is true; no longer than the kernel lives.
 within() {
-    local end=$(($(now_ms) + $1 * 1000))
+    local end=$(($(now_ms) + $1 * 1000)) looks=0
     shift
     until "$@"; do
         [ "$(now_ms)" -lt $end ] || return 1
+        looks=$((looks + 1))
+        [ $((looks % 100)) != 0 ] || ! died || return 1
         usleep 50000
     done
 }

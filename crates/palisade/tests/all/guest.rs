@@ -13,6 +13,7 @@ use crate::common::nbd::Client;
 use crate::common::place::{Daemon, Place};
 use crate::common::{skip, text, until};
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -32,6 +33,10 @@ pub const ADDRESS: &str = "10.0.2.2";
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// `script/guest`: there is no emulator, or no image can be had.
 const NOTHING: i32 = 77;
+/// A script of `script/guest.d` whose kernel has died of the fault that is known.
+const DIED: i32 = 4;
+/// How often that may happen in one test.
+const DEATHS: usize = 6;
 
 /// A port that only who binds it by its number gets, such as the daemon: the system gives it to
 /// nobody else, whether the daemon runs or not.
@@ -189,8 +194,62 @@ pub fn guest(words: &[&str], mut line_came: impl FnMut(&str, &mut ChildStdin)) -
     // What failed comes first: who prints a failure may print the begin of it.
     let wrong = said.lines().filter(|line| line.starts_with("FAILED"));
     let wrong: Vec<&str> = wrong.collect();
-    assert!(ended.status.success(), "{}: {wrong:?}", ended.status);
+    let has_died = ended.status.code() == Some(DIED);
+    assert!(ended.status.success() || has_died, "{}: {wrong:?}", ended.status);
+    assert!(!has_died || said.lines().any(|line| line.starts_with("DIED ")), "{}", ended.status);
     Some(said)
+}
+
+/// Runs checks of a script in a machine with the program, each of which does something so many
+/// times; all succeed. Where the kernel dies of a fault of its own that is known (`died` of
+/// script/guest.d/lib.sh), another machine goes on with the times and checks that are left. What
+/// all of them said, or nothing if there is none.
+pub fn succeed_in(machine: &[&str], script: &str, times: usize, checks: &[&str]) -> Option<String> {
+    let program = ["--memory", "2048", "--palisade", env!("CARGO_BIN_EXE_palisade"), "--", script];
+    let (mut all, mut died) = (String::new(), 0);
+    let mut left = VecDeque::from([(times, checks)]);
+    while let Some((times, checks)) = left.pop_front() {
+        let often = times.to_string();
+        let words = [machine, &program, &[&*often], checks].concat();
+        let said = guest(&words, |_, _| ())?;
+        if let Some((at, done)) = where_it_died(&said, checks) {
+            died += 1;
+            println!("the kernel of the guest has died in {}, {died} times so far", checks[at]);
+            assert!(died <= DEATHS, "of another fault than the one that is known?");
+            left.push_front((times, &checks[at + 1..]));
+            left.push_front((times.saturating_sub(done).max(1), &checks[at..=at]));
+            left.retain(|(_, checks)| !checks.is_empty());
+        } else {
+            assert!(said.lines().any(|line| line == "0 failed"), "{said}");
+        }
+        assert!(!said.contains("skipped "), "{said}");
+        all += &said;
+    }
+    Some(all)
+}
+
+/// Number of the check in which the kernel died, and how often that had done what it does.
+fn where_it_died(said: &str, checks: &[&str]) -> Option<(usize, usize)> {
+    let name = said.lines().find_map(|line| line.strip_prefix("DIED "))?;
+    let at = checks.iter().position(|check| *check == name).expect("it was asked for");
+    let own = said.lines().skip_while(|line| at > 0 && !is_over(line, checks[at - 1]));
+    Some((at, own.filter(|line| line.starts_with("round ")).count()))
+}
+
+/// Whether a line says that a check has succeeded.
+fn is_over(line: &str, check: &str) -> bool {
+    line.strip_prefix("ok ").and_then(|rest| rest.split(' ').next()) == Some(check)
+}
+
+#[test]
+fn what_is_left_is_known_where_a_kernel_died() {
+    let checks = ["made", "killed", "stopped"];
+    let said = "ok made 2.5\nround 1: killed\nround 2: killed\nDIED killed\n";
+    assert_eq!(where_it_died(said, &checks), Some((1, 2)));
+    let said = "ok made 2.5\nround 1: killed\nok killed 9\nDIED stopped\n";
+    assert_eq!(where_it_died(said, &checks), Some((2, 0)));
+    assert_eq!(where_it_died("round 1: killed\nDIED made\n", &checks), Some((0, 1)));
+    assert_eq!(where_it_died("ok made 2.5\n0 failed\n", &checks), None);
 }
 
 /// Runs the checks on a kernel.
