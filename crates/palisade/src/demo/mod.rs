@@ -5,8 +5,9 @@
 //! `script/read-array` of other people or other make; it knows nothing of drives or engine and
 //! compares only what clients read.
 //!
-//! - [`play`]: the steps; [`share`]: those of a file share; [`serve`]: an array to play with; [`console`]: that with a page, under
-//!   the [`load`] of a client of its own; [`plan`]: what the options mean.
+//! - [`play`]: the steps; [`share`]: those of a file share; [`serve`]: an array to play with;
+//!   [`console`]: that with a page, under the [`load`] of a client of its own; [`plan`]: what the
+//!   options mean.
 //! - [`daemon`], [`tools`], [`child`], [`stream`]: the processes.
 //! - [`place`], [`image`], [`random`]: the files. [`report`], [`bar`]: what is shown.
 //!

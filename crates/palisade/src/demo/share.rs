@@ -1,8 +1,8 @@
 //! `palisade demo --share`: files of a share outlive drives, as clients of SMB and NFS see them.
 //!
-//! States: array made → `palisade services` runs → shared → one file written → (drives pulled while
-//! a client reads → read → another file written → rebuilt) → all read by both protocols → not shared
-//! any more → stopped. With `--serve`: shared → serving → not shared any more → stopped.
+//! States: array made → `palisade services` runs → shared → one file written → (drives pulled
+//! while a client reads → read → another file written → rebuilt) → all read by both protocols → not
+//! shared any more → stopped. With `--serve`: shared → serving → not shared any more → stopped.
 //!
 //! Invariant: whatever ends the demo, neither servers, mounts nor devices of it are left; only
 //! SIGKILL leaves them. The password is new each time, and is in no argument.
