@@ -146,17 +146,53 @@ pub struct Told {
     pub bytes: u64,
 }
 
+/// A session for who goes on by itself, on which nothing is under way.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its connection.
+    pub stream: TcpStream,
+    /// The number of the next command (CmdSN, RFC 7143, section 4.2.2.1).
+    pub command: u32,
+    /// The number of the last command that the target takes (MaxCmdSN).
+    pub most: u32,
+    /// The next number that the target gives (ExpStatSN).
+    pub status: u32,
+    /// What the unit tells.
+    pub told: Told,
+    /// The pairs that the target said.
+    pairs: Vec<u8>,
+}
+
+impl Opened {
+    /// What the target said of a key of the login (RFC 7143, section 13).
+    pub fn value(&self, key: &str) -> Option<&str> {
+        keys::value(&self.pairs, key)
+    }
+}
+
+/// Logs in with what an initiator takes and wants of a session, and reads the first block: the unit
+/// has told of what happened before. It takes no longer than `limit`.
+///
+/// # Errors
+/// Why it could not.
+pub fn open(asked: &Asked<'_>, wants: &[(&str, &str)], limit: Duration) -> Result<Opened> {
+    let mut session = Session::connect(asked.portal, limit)?;
+    let pairs = session.log_in(asked, wants)?;
+    let told = session.read_a_block(asked.unit)?;
+    let Session { stream, command, most, status, .. } = session;
+    let stream = stream.stream;
+    stream.set_read_timeout(None)?;
+    stream.set_write_timeout(None)?;
+    Ok(Opened { stream, command, most, status, told, pairs })
+}
+
 /// Logs in, reads the first block, and logs out. It takes no longer than `limit`.
 ///
 /// # Errors
 /// Why it could not.
 pub fn ask(asked: &Asked<'_>, limit: Duration) -> Result<Told> {
-    let end = Instant::now() + limit;
-    let stream = TcpStream::connect_timeout(&asked.portal, limit).map_err(late)?;
-    stream.set_nodelay(true)?;
-    let stream = Timed { stream, end };
-    let mut session = Session { stream, command: 0, status: 0, tag: 0 };
-    session.log_in(asked)?;
+    let mut session = Session::connect(asked.portal, limit)?;
+    session.log_in(asked, &OPERATION)?;
     let outcome = session.read_a_block(asked.unit);
     if outcome.is_ok() {
         // It need not answer.
@@ -208,9 +244,21 @@ struct Session<S> {
     stream: S,
     /// The number of the next command (CmdSN).
     command: u32,
+    /// The last that the target takes (MaxCmdSN).
+    most: u32,
     /// The next number that the target gives (ExpStatSN).
     status: u32,
     tag: u32,
+}
+
+impl Session<Timed> {
+    fn connect(portal: SocketAddr, limit: Duration) -> Result<Self> {
+        let end = Instant::now() + limit;
+        let stream = TcpStream::connect_timeout(&portal, limit).map_err(late)?;
+        stream.set_nodelay(true)?;
+        let stream = Timed { stream, end };
+        Ok(Self { stream, command: 0, most: 0, status: 0, tag: 0 })
+    }
 }
 
 impl<S: Read + Write> Session<S> {
@@ -224,6 +272,8 @@ impl<S: Read + Write> Session<S> {
     fn next(&mut self) -> Result<Pdu> {
         for _ in 0..ROUNDS {
             let pdu = Pdu::read(&mut self.stream).map_err(late)?;
+            // All that a target sends has it at the same place.
+            self.most = pdu.get(32);
             match pdu.code() {
                 to_initiator::NOP if pdu.get(20) != NO_TAG => {
                     // It asks whether there is still somebody.
@@ -240,7 +290,8 @@ impl<S: Read + Write> Session<S> {
         Err(Refusal::Protocol("too much that was not asked for"))
     }
 
-    fn log_in(&mut self, asked: &Asked<'_>) -> Result<()> {
+    /// Logs in; the pairs that the target says of what is wanted.
+    fn log_in(&mut self, asked: &Asked<'_>, wants: &[(&str, &str)]) -> Result<Vec<u8>> {
         let method = if asked.account.is_some() { "CHAP" } else { "None" };
         let who = [
             ("InitiatorName", asked.initiator.as_str()),
@@ -251,7 +302,7 @@ impl<S: Read + Write> Session<S> {
         let qualifier = qualifier();
         let mut own = Login { session: self, qualifier, handle: 0 };
         match asked.account {
-            None => own.lead_on((SECURITY, OPERATIONAL), &who)?,
+            None => drop(own.lead_on((SECURITY, OPERATIONAL), &who)?),
             Some(account) => {
                 let told = own.say(SECURITY, &who)?;
                 if keys::value(&told, "AuthMethod") != Some("CHAP") {
@@ -268,7 +319,7 @@ impl<S: Read + Write> Session<S> {
                 own.lead_on((SECURITY, OPERATIONAL), &pairs)?;
             }
         }
-        own.lead_on((OPERATIONAL, FULL), &OPERATION)
+        own.lead_on((OPERATIONAL, FULL), wants)
     }
 
     fn read_a_block(&mut self, unit: u8) -> Result<Told> {
@@ -372,19 +423,19 @@ fn outcome(status: u8, data: &[u8]) -> Result<()> {
     Err(Refusal::Command { status, key, code, more })
 }
 
-/// Three bytes that no other session of this initiator has, most likely.
-fn qualifier() -> [u8; 3] {
+/// Five bytes that no other session of this initiator has, most likely.
+fn qualifier() -> [u8; 5] {
     use core::hash::{BuildHasher, Hasher};
     // Its keys are random.
     let hash = std::hash::RandomState::new().build_hasher().finish();
-    let [one, two, three, ..] = hash.to_le_bytes();
-    [one, two, three]
+    let [one, two, three, four, five, ..] = hash.to_le_bytes();
+    [one, two, three, four, five]
 }
 
 /// A session that is about to be.
 struct Login<'a, S> {
     session: &'a mut Session<S>,
-    qualifier: [u8; 3],
+    qualifier: [u8; 5],
     /// What the target calls the session (TSIH).
     handle: u16,
 }
@@ -399,14 +450,15 @@ impl<S: Read + Write> Login<'_, S> {
         }
     }
 
-    /// Says pairs, and goes from one stage to another once the target does.
-    fn lead_on(&mut self, (from, to): (u8, u8), pairs: &[(&str, &str)]) -> Result<()> {
-        let mut pairs = pairs;
+    /// Says pairs, and goes from one stage to another once the target does; what the target says.
+    fn lead_on(&mut self, (from, to): (u8, u8), pairs: &[(&str, &str)]) -> Result<Vec<u8>> {
+        let (mut pairs, mut all) = (pairs, Vec::new());
         for _ in 0..ROUNDS {
             let told = self.exchange(TRANSIT | from << 2 | to, pairs)?;
+            all.extend_from_slice(&told.data);
             if told.flags() & TRANSIT != 0 {
                 return match told.flags() & 3 == to {
-                    true => Ok(()),
+                    true => Ok(all),
                     false => Err(Refusal::Protocol("it leads elsewhere")),
                 };
             }
@@ -418,7 +470,7 @@ impl<S: Read + Write> Login<'_, S> {
     fn exchange(&mut self, flags: u8, pairs: &[(&str, &str)]) -> Result<Pdu> {
         let mut pdu = Pdu::new(to_target::LOGIN, flags, self.session.tag);
         pdu.header[8] = RANDOM;
-        pdu.header[9..12].copy_from_slice(&self.qualifier);
+        pdu.header[9..14].copy_from_slice(&self.qualifier);
         pdu.header[14..16].copy_from_slice(&self.handle.to_be_bytes());
         pdu.data = keys::written(pairs);
         self.session.send(pdu)?;

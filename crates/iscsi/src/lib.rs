@@ -5,8 +5,9 @@
 //! - [`Secret`], [`Account`]: who an initiator is, by CHAP.
 //! - [`ask`]: an initiator that logs in to a target, reads its first block and logs out. A target
 //!   that lets nobody in, or whose volume is gone, looks like one that serves in every other way.
+//! - [`open`]: an initiator that logs in, and goes on by itself: it says what it likes by [`pdu`].
 //!
-//! The bytes of a PDU are read and written by `pdu` alone, the pairs of a login by `keys`.
+//! The pairs of a login are read and written by `keys` alone.
 //!
 //! Invariants
 //! - What a target sends is bounded before it is held, and an answer is waited for until one moment
@@ -18,10 +19,10 @@ mod ask;
 mod identity;
 mod keys;
 mod name;
-mod pdu;
+pub mod pdu;
 
 pub use account::{Account, Secret, WrongSecret, WrongUser};
-pub use ask::{Asked, Refusal, Told, ask};
+pub use ask::{Asked, Opened, Refusal, Told, ask, open};
 pub use identity::{Identity, PRODUCT, VENDOR};
 pub use name::{Name, NameError};
 

@@ -21,6 +21,8 @@ pub mod to_target {
     pub const COMMAND: u8 = 0x01;
     /// Login Request, section 11.12.
     pub const LOGIN: u8 = 0x43;
+    /// SCSI Data-Out, section 11.7.
+    pub const DATA: u8 = 0x05;
     /// Logout Request, section 11.14.
     pub const LOGOUT: u8 = 0x46;
 }
@@ -37,6 +39,8 @@ pub mod to_initiator {
     pub const DATA: u8 = 0x25;
     /// Logout Response, section 11.15.
     pub const LOGOUT: u8 = 0x26;
+    /// Ready To Transfer, section 11.8.
+    pub const READY: u8 = 0x31;
     /// Asynchronous Message, section 11.9.
     pub const MESSAGE: u8 = 0x32;
 }
