@@ -19,7 +19,8 @@
 //! - [`load`]: requests whose writes are recorded, against raw drives or a volume; [`record`]: what
 //!   was written, and the check of what is read back. [`generated`]: loads of the generator, which
 //!   sees by itself where reads find something else. [`fio_load`]: the same loads by fio;
-//!   [`served`]: what it reaches an array by. [`through`]: loads of our own over a network.
+//!   [`served`]: what it reaches an array by. [`through`]: loads of our own over a network, or
+//!   as files and devices of this machine.
 //! - [`rig`]: cores with an engine on them; [`files`]: drives in memory; [`fio`]: the yardstick
 //!   of the raw side.
 //! - [`stats`], [`report`]: medians; JSON and table. [`html`], [`sheets`]: a report as one page,

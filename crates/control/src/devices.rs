@@ -19,7 +19,7 @@ use ::io::{BlockError, Blocks, Buf, BufMut, Env, Priority, Reach};
 use core::cell::RefCell;
 use core::future::pending;
 use engine::array::message::ArrayId;
-use runtime::{BlockQueue, Errno, QueueView};
+use runtime::{BlockQueue, Errno, QueueView, Reactor};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -93,11 +93,19 @@ impl Queue {
 }
 
 /// A queue, as the kernel asks by it.
-struct Kernel {
+pub struct Kernel {
     queue: BlockQueue,
     number: u16,
     depth: u16,
     known: Arc<Known>,
+}
+
+impl Kernel {
+    /// The queue as this core's, of a device of which this is known.
+    pub fn new(reactor: &Reactor, queue: Queue, known: Arc<Known>) -> Self {
+        let Queue { number, depth, view } = queue;
+        Self { queue: BlockQueue::new(reactor, view), number, depth, known }
+    }
 }
 
 impl ublk::Queue for Kernel {
@@ -267,14 +275,12 @@ impl Devices {
 
     /// Serves a queue on this core.
     pub fn serve(self: &Rc<Self>, env: &CoreEnv, queue: Queue, known: Arc<Known>) {
-        let Queue { number, depth, view } = queue;
         // A device ends only when the kernel waits for none of its requests: a run of the array
         // that comes later has nothing to wait for, and needs no fence of its own.
         let (fence, memory) = (self.0.fence(known.key()), self.0.memory());
         let (here, running) = (self.0.clone(), RefCell::default());
         let place = Place { here, env: env.clone(), known: known.clone(), running };
-        let queue = BlockQueue::new(env.reactor(), view);
-        let kernel = Rc::new(Kernel { queue, number, depth, known });
+        let kernel = Rc::new(Kernel::new(env.reactor(), queue, known));
         let own = env.clone();
         env.spawn(Priority::First, async move {
             let volume = Standing(Rc::new(place));

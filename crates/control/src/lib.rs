@@ -147,6 +147,7 @@ mod usage;
 mod watching;
 mod wellness;
 
+pub use devices::{Kernel as DeviceKernel, Known as KnownDevice, Queue as DeviceQueue};
 pub use files::Kernel;
 pub use https::certificate_in;
 pub use served::check_export;

@@ -43,13 +43,13 @@ mod links;
 mod lio;
 mod lio_device;
 mod loops;
-mod mounts;
+pub mod mounts;
 mod nvmet;
 mod release;
 mod run;
 pub mod targets;
 pub mod tgt;
-mod ublk;
+pub mod ublk;
 pub mod wire;
 
 pub use health::now;

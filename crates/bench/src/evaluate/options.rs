@@ -341,7 +341,7 @@ impl Options {
              leave --load out"
         } else if !self.peers.is_empty() && self.is_one() {
             "a --peer stands beside an array: give several drives"
-        } else if self.load == Loader::Fio && self.through == Some(Through::NvmeTcp) {
+        } else if self.load == Loader::Fio && self.through.is_some_and(|own| own != Through::Nbd) {
             "fio reaches an array by NBD: give --through nbd, or leave --load out"
         } else if self.through.is_some() && self.is_one() {
             "--through is how hosts reach the volumes of an array: give several drives"
@@ -378,6 +378,11 @@ mod tests {
             Options { keep: Some("/tmp".into()), ..usual.clone() },
             Options {
                 through: Some(Through::NvmeTcp),
+                load: Loader::Fio,
+                ..Options::new(Source::Drives(vec!["a".into(), "b".into()]))
+            },
+            Options {
+                through: Some(Through::Fuse),
                 load: Loader::Fio,
                 ..Options::new(Source::Drives(vec!["a".into(), "b".into()]))
             },

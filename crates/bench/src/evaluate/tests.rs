@@ -12,7 +12,7 @@ use super::yard::{LOOK, Yard};
 use crate::error::BenchError;
 use crate::report::{Cell, Report};
 use crate::scale::Scale;
-use crate::through::Through;
+use crate::through::{Through, files, lacks};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -399,7 +399,11 @@ fn a_sweep_has_a_table_for_each_pattern() {
 fn volumes_are_measured_as_hosts_reach_them() {
     let sweep = Sweep { blocks: vec![4096], pairs: vec![(1, 4)] };
     let memory = Source::Memory { bytes: 64 * MIB, count: 3 };
-    for through in [Through::Nbd, Through::NvmeTcp] {
+    let mut ways = vec![Through::Nbd, Through::NvmeTcp];
+    if !lacks(files::check(Through::Fuse)) {
+        ways.push(Through::Fuse);
+    }
+    for through in ways {
         let options = Options { through: Some(through), volumes: 2, ..small(memory.clone()) };
         let report = bench_sweep(&options, &sweep, "", "", &|_| ()).unwrap();
         assert_eq!(report.tables[4].name, "remote-4k-random-read");

@@ -41,11 +41,28 @@ pub enum Ask<'a> {
 
 /// How requests and replies look.
 pub trait Protocol: Sized + 'static {
+    /// What is known of a connection, from one use of it to the next.
+    type Kept: Clone + Send + Sync + 'static;
+
     /// Appends the request of a slot: `space` is one of several address spaces that a connection
     /// may have.
-    fn ask(out: &mut Vec<u8>, slot: u16, space: u32, at: u64, what: Ask<'_>);
+    fn ask(kept: &Self::Kept, out: &mut Vec<u8>, slot: u16, at: (u32, u64), what: Ask<'_>);
     /// Receives one message, and does what follows from it.
-    fn receive(line: &Line) -> impl Future<Output = Result<(), Closed>>;
+    fn receive(line: &Line<Self>) -> impl Future<Output = Result<(), Closed>>;
+}
+
+/// A connection that nobody uses, and on which nothing is under way.
+pub struct Connection<P: Protocol> {
+    /// Its stream.
+    pub stream: TcpStream,
+    /// What is known of it.
+    pub kept: P::Kept,
+}
+
+impl<P: Protocol<Kept = ()>> From<TcpStream> for Connection<P> {
+    fn from(stream: TcpStream) -> Self {
+        Self { stream, kept: () }
+    }
 }
 
 #[derive(Default)]
@@ -56,10 +73,12 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-/// A connection.
-pub struct Line {
+/// A connection that is used.
+pub struct Line<P: Protocol> {
     /// Where replies come from.
     pub stream: Stream,
+    /// What is known of it.
+    pub kept: P::Kept,
     slots: RefCell<Vec<Slot>>,
     free: RefCell<Vec<u16>>,
     turns: Semaphore,
@@ -71,7 +90,7 @@ pub struct Line {
     changed: Event,
 }
 
-impl Line {
+impl<P: Protocol> Line<P> {
     /// Appends to what is sent next.
     pub fn send(&self, append: impl FnOnce(&mut Vec<u8>)) {
         append(&mut self.out.borrow_mut());
@@ -139,7 +158,7 @@ impl Line {
         self.changed.notify();
     }
 
-    async fn request<P: Protocol>(
+    async fn request(
         &self,
         space: u32,
         at: u64,
@@ -151,10 +170,12 @@ impl Line {
             false => {
                 let slot = self.free.borrow_mut().pop().expect("as many turns as slots");
                 self.send(|out| match (&into, &data) {
-                    (Some(into), _) => P::ask(out, slot, space, at, Ask::Read(into.len())),
+                    (Some(into), _) => {
+                        P::ask(&self.kept, out, slot, (space, at), Ask::Read(into.len()));
+                    }
                     (_, data) => {
                         let data = data.as_deref().unwrap_or_default();
-                        P::ask(out, slot, space, at, Ask::Write(data));
+                        P::ask(&self.kept, out, slot, (space, at), Ask::Write(data));
                     }
                 });
                 let asked = Slot { into, data, answer: None, waker: None };
@@ -202,7 +223,7 @@ impl Line {
     }
 
     /// The receiver.
-    async fn receiver<P: Protocol>(self: Rc<Self>) {
+    async fn receiver(self: Rc<Self>) {
         loop {
             let next = || match (self.is_broken.get(), self.asked.get(), self.is_over.get()) {
                 (true, ..) | (_, 0, true) => Some(false),
@@ -220,9 +241,9 @@ impl Line {
 }
 
 /// The use of a connection: its last one ends the tasks, and leaves the stream open.
-struct User(Rc<Line>);
+struct User<P: Protocol>(Rc<Line<P>>);
 
-impl Drop for User {
+impl<P: Protocol> Drop for User<P> {
     fn drop(&mut self) {
         self.0.is_over.set(true);
         self.0.changed.notify();
@@ -230,21 +251,22 @@ impl Drop for User {
 }
 
 /// Connections of one core to a server, used in turns.
-pub struct Lines {
-    users: Vec<User>,
+pub struct Lines<P: Protocol> {
+    users: Vec<User<P>>,
     next: Cell<usize>,
 }
 
-impl Lines {
-    /// Uses streams whose connections have been made, and on which nothing is under way.
+impl<P: Protocol> Lines<P> {
+    /// Uses connections that have been made, and on which nothing is under way.
     ///
     /// # Errors
     /// When the system does not let this core have them.
-    pub fn new<P: Protocol>(env: &Env, streams: &[TcpStream]) -> std::io::Result<Self> {
-        let one = |stream: &TcpStream| {
-            let socket = Socket::from_tcp(env.reactor(), stream.try_clone()?)?;
+    pub fn new(env: &Env, connections: &[Connection<P>]) -> std::io::Result<Self> {
+        let one = |own: &Connection<P>| {
+            let socket = Socket::from_tcp(env.reactor(), own.stream.try_clone()?)?;
             let line = Rc::new(Line {
                 stream: Stream::new(socket, AHEAD),
+                kept: own.kept.clone(),
                 slots: RefCell::new((0..SLOTS).map(|_| Slot::default()).collect()),
                 free: RefCell::new((0..SLOTS).rev().collect()),
                 turns: Semaphore::new(SLOTS.into()),
@@ -255,35 +277,34 @@ impl Lines {
                 changed: Event::default(),
             });
             env.spawn(Priority::First, line.clone().sender());
-            env.spawn(Priority::First, line.clone().receiver::<P>());
+            env.spawn(Priority::First, line.clone().receiver());
             Ok(User(line))
         };
-        let users = streams.iter().map(one).collect::<std::io::Result<_>>()?;
+        let users = connections.iter().map(one).collect::<std::io::Result<_>>()?;
         Ok(Self { users, next: Cell::new(0) })
     }
 
-    fn turn(&self) -> &Line {
+    fn turn(&self) -> &Line<P> {
         let at = self.next.replace(self.next.get() + 1);
         &self.users[at % self.users.len()].0
     }
 }
 
 /// An address space behind connections.
-pub struct Remote<P> {
-    lines: Rc<Lines>,
+pub struct Remote<P: Protocol> {
+    lines: Rc<Lines<P>>,
     space: u32,
     bytes: u64,
-    protocol: core::marker::PhantomData<P>,
 }
 
-impl<P> Remote<P> {
+impl<P: Protocol> Remote<P> {
     /// The space of this name, of so many bytes.
-    pub fn new(lines: Rc<Lines>, space: u32, bytes: u64) -> Self {
-        Self { lines, space, bytes, protocol: core::marker::PhantomData }
+    pub fn new(lines: Rc<Lines<P>>, space: u32, bytes: u64) -> Self {
+        Self { lines, space, bytes }
     }
 }
 
-impl<P> Clone for Remote<P> {
+impl<P: Protocol> Clone for Remote<P> {
     fn clone(&self) -> Self {
         Self::new(self.lines.clone(), self.space, self.bytes)
     }
@@ -295,11 +316,11 @@ impl<P: Protocol> Target for Remote<P> {
     }
 
     async fn read(&self, at: u64, into: BufMut) -> (bool, BufMut) {
-        let asked = self.lines.turn().request::<P>(self.space, at, (Some(into), None)).await;
+        let asked = self.lines.turn().request(self.space, at, (Some(into), None)).await;
         (asked.0, asked.1.expect("a read has its buffer"))
     }
 
     async fn write(&self, at: u64, data: Buf) -> bool {
-        self.lines.turn().request::<P>(self.space, at, (None, Some(data))).await.0
+        self.lines.turn().request(self.space, at, (None, Some(data))).await.0
     }
 }

@@ -41,7 +41,9 @@ pub fn connect(address: SocketAddr, name: &str) -> Result<TcpStream> {
 pub struct Nbd;
 
 impl Protocol for Nbd {
-    fn ask(out: &mut Vec<u8>, slot: u16, _: u32, at: u64, what: Ask<'_>) {
+    type Kept = ();
+
+    fn ask((): &(), out: &mut Vec<u8>, slot: u16, (_, at): (u32, u64), what: Ask<'_>) {
         let (kind, bytes, data) = match what {
             Ask::Read(bytes) => (command::READ, bytes, &[][..]),
             Ask::Write(data) => (command::WRITE, data.len(), data),
@@ -55,7 +57,7 @@ impl Protocol for Nbd {
         out.extend(data);
     }
 
-    async fn receive(line: &Line) -> core::result::Result<(), Closed> {
+    async fn receive(line: &Line<Self>) -> core::result::Result<(), Closed> {
         let mut header = [0; REPLY];
         line.stream.read_exact(&mut header).await?;
         let [m0, m1, m2, m3, e0, e1, e2, e3, cookie @ ..] = header;

@@ -18,7 +18,9 @@ pub const LARGEST: usize = DATA_MOST as usize;
 pub struct NvmeTcp;
 
 impl Protocol for NvmeTcp {
-    fn ask(out: &mut Vec<u8>, slot: u16, space: u32, at: u64, what: Ask<'_>) {
+    type Kept = ();
+
+    fn ask((): &(), out: &mut Vec<u8>, slot: u16, (space, at): (u32, u64), what: Ask<'_>) {
         let (opcode, bytes, data) = match what {
             Ask::Read(bytes) => (nvm::READ, bytes, &[][..]),
             Ask::Write(data) if data.len() <= CAPSULE_DATA as usize => {
@@ -39,7 +41,7 @@ impl Protocol for NvmeTcp {
         out.extend(data);
     }
 
-    async fn receive(line: &Line) -> Result<(), Closed> {
+    async fn receive(line: &Line<Self>) -> Result<(), Closed> {
         let mut raw = [0; SHORT_HEADER_BYTES];
         line.stream.read_exact(&mut raw).await?;
         let header = raw.first_chunk().and_then(|own| Header::decode(own).ok()).ok_or(Closed)?;

@@ -1,4 +1,4 @@
-//! Both protocols, and what a server may do to a client.
+//! Every way to a volume, and what a server may do to a client.
 
 use super::line::Lines;
 use super::nbd::Nbd;
@@ -7,9 +7,10 @@ use crate::evaluate::options::{Options, Profile, Source};
 use crate::evaluate::shelf::Shelf;
 use crate::evaluate::yard::Yard;
 use crate::generated::Span;
-use io::{Pool, Priority};
+use io::{BlockError, Blocks, Buf, BufMut, Pool, Priority};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 use units::{CoreId, MIB};
@@ -48,7 +49,7 @@ fn load(through: Through) {
     {
         let shape = Shape { jobs: 2, ..Shape::one(reads, order, bytes, depth, area) };
         let ran = hosts.generate(&aim, shape, span, 2).unwrap();
-        assert!(ran.tally.operations() > 0, "{reads} {bytes}");
+        assert!(ran.tally.made > 0, "{reads} {bytes}");
     }
     // More than a connection has slots for.
     let many = Shape { jobs: 2, ..Shape::one(100, Order::Random, 4096, 9_000, area) };
@@ -66,6 +67,166 @@ fn volumes_are_loaded_over_nbd() {
 #[test]
 fn volumes_are_loaded_over_nvme_tcp() {
     load(Through::NvmeTcp);
+}
+
+/// Whether a test is skipped, as this machine lacks something, said once. Where tools are required
+/// that is an error.
+pub(crate) fn lacks(what: Result<(), BenchError>) -> bool {
+    let Err(what) = what else { return false };
+    let says = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
+    let required = says("PALISADE_REQUIRE_TOOLS", "1") || says("CI", "true");
+    assert!(!required, "{what}; script/test installs what is needed");
+    println!("skipped: {what}");
+    true
+}
+
+fn has_tgt() -> Result<(), BenchError> {
+    files::check(Through::Iscsi)?;
+    let there = ["/usr/sbin/tgtd", "/sbin/tgtd", "/usr/bin/tgtd"].map(Path::new);
+    match there.into_iter().any(Path::exists) {
+        true => Ok(()),
+        false => Err(BenchError::Process("there is no tgtd; install tgt".to_owned())),
+    }
+}
+
+/// How many files are mounted by whoever measures.
+fn mounted() -> usize {
+    let all = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    all.lines().filter(|line| line.contains(" fuse.palisade palisade:bench@")).count()
+}
+
+#[test]
+fn volumes_are_loaded_as_files() {
+    if !lacks(files::check(Through::Fuse)) {
+        load(Through::Fuse);
+    }
+}
+
+#[test]
+fn volumes_are_loaded_over_iscsi() {
+    if !lacks(has_tgt()) {
+        load(Through::Iscsi);
+    }
+}
+
+#[test]
+fn volumes_are_loaded_as_devices_where_the_kernel_has_such() {
+    match devices::driver() {
+        Ok(_) => load(Through::Ublk),
+        Err(error) => {
+            let said = error.to_string();
+            assert_eq!(said, "this kernel has no ublk; load ublk_drv (Linux 6.12)");
+            assert_eq!(error.status(), 1);
+            // Nothing is left of an array that could not be served, and the next one can be.
+            let options = options(Through::Ublk);
+            let shelf = Shelf::open(&options, 2, |_| Ok(0.0)).unwrap();
+            assert!(Yard::make(&options, &shelf).is_err_and(|own| own.to_string() == said));
+            let options = Options { through: None, ..options };
+            assert!(Yard::make(&options, &shelf).is_ok());
+        }
+    }
+}
+
+/// A volume of zeros, whose second half fails.
+#[derive(Clone)]
+struct Half;
+
+const HALF: u64 = 512 << 10;
+
+impl Half {
+    fn at(offset: u64) -> Result<(), BlockError> {
+        if offset < HALF { Ok(()) } else { Err(BlockError::Unavailable) }
+    }
+}
+
+impl Blocks for Half {
+    fn bytes(&self) -> u64 {
+        2 * HALF
+    }
+    fn block_bytes(&self) -> u32 {
+        512
+    }
+    fn strip_bytes(&self) -> u32 {
+        64 << 10
+    }
+    fn stripe_bytes(&self) -> u32 {
+        64 << 10
+    }
+    fn volatile_cache(&self) -> bool {
+        false
+    }
+    async fn read(&self, offset: u64, mut into: BufMut) -> (Result<(), BlockError>, BufMut) {
+        into.fill(0);
+        (Self::at(offset), into)
+    }
+    async fn write(&self, offset: u64, _: Buf, _: bool) -> Result<(), BlockError> {
+        Self::at(offset)
+    }
+    async fn compare_and_write(&self, at: u64, _: (Buf, Buf), _: bool) -> Result<bool, BlockError> {
+        Self::at(at).map(|()| true)
+    }
+    async fn write_zeroes(&self, offset: u64, _: u64, _: bool) -> Result<(), BlockError> {
+        Self::at(offset)
+    }
+    async fn discard(&self, offset: u64, _: u64) -> Result<(), BlockError> {
+        Self::at(offset)
+    }
+    async fn flush(&self) -> Result<(), BlockError> {
+        Ok(())
+    }
+}
+
+/// Asks [`Half`] in both its halves, in turns: what fails is said to, and nothing else fails.
+fn ask_halves(ways: Ways) {
+    struct Halves(mpsc::Sender<Vec<bool>>);
+    impl Visit for Halves {
+        fn at(self, env: &Env, target: impl Target) {
+            env.spawn(Priority::First, async move {
+                let mut all = Vec::new();
+                for at in [0, HALF, HALF - 4096, HALF + 4096] {
+                    all.push(target.read(at, Pool::single(4096)).await.0);
+                    all.push(target.write(at, Pool::single(4096).freeze()).await);
+                }
+                self.0.send(all).unwrap();
+            });
+        }
+    }
+    let rig = Rig::start_beside(1).unwrap();
+    let (sender, answer) = mpsc::channel();
+    rig.on_core(CoreId(0), move |env, _| ways.visit(env, Halves(sender)));
+    let [yes, no] = [[true; 2], [false; 2]];
+    assert_eq!(answer.recv().unwrap(), [yes, no, yes, no].concat());
+}
+
+#[test]
+fn what_fails_of_a_file_is_told() {
+    if lacks(files::check(Through::Fuse)) {
+        return;
+    }
+    let rig = Rig::start(2, None).unwrap();
+    let files = files::mount(&rig, 1, |_, _| Half).unwrap();
+    let drives = files.open().unwrap();
+    assert!(mounted() > 0);
+    let path = files.paths[0].clone();
+    drop(files);
+    assert!(!path.exists(), "what is open needs no mount");
+    ask_halves(Ways::opened(drives, 2 * HALF));
+}
+
+#[test]
+fn what_fails_of_a_target_is_told() {
+    if lacks(has_tgt()) {
+        return;
+    }
+    let rig = Rig::start(2, None).unwrap();
+    let files = files::mount(&rig, 1, |_, _| Half).unwrap();
+    let targets = targets::Targets::serve(&[Uuid([7; 16])], &files).unwrap();
+    drop(files);
+    let all = by_iscsi(&rig, &targets).unwrap();
+    ask_halves(Ways { by: By::Iscsi(all.into()), bytes: [2 * HALF].into() });
+    let portal = targets.portal;
+    drop(targets);
+    assert!(std::net::TcpStream::connect(portal).is_err(), "nobody listens any more");
 }
 
 /// A server that answers the first request and then does something else.
@@ -91,7 +252,7 @@ fn two_reads(stream: TcpStream) -> [bool; 2] {
     let rig = Rig::start_beside(1).unwrap();
     let (sender, answer) = mpsc::channel();
     rig.on_core(CoreId(0), move |env, _| {
-        let lines = Rc::new(Lines::new::<Nbd>(env, &[stream]).unwrap());
+        let lines = Rc::new(Lines::<Nbd>::new(env, &[stream.into()]).unwrap());
         let remote = Remote::<Nbd>::new(lines, 1, 1 << 20);
         env.spawn(Priority::First, async move {
             let (first, into) = remote.read(0, Pool::single(4096)).await;
