@@ -96,6 +96,9 @@ impl Target {
         if value("AuthMethod") == Some("None") && self.account.is_some() {
             answer.header[36..38].copy_from_slice(&[2, 1]);
         }
+        if value("ImmediateData") == Some("Yes") {
+            answer.data = keys::written(&[("ImmediateData", "No")]);
+        }
         if value("CHAP_A").is_some() {
             let (number, challenge) = (NUMBER.to_string(), keys::digits(&CHALLENGE));
             let pairs = [("CHAP_A", "5"), ("CHAP_I", &number), ("CHAP_C", &challenge)];
@@ -122,6 +125,10 @@ impl Target {
         }
         let is_read = pdu.header[32] == 0x88;
         let mut data = Pdu::new(to_initiator::DATA, 0x80, pdu.tag());
+        // What is taken, of commands.
+        answer.put(32, 40);
+        data.put(24, 70);
+        data.put(32, 40);
         if is_read {
             let bytes = match self.wrong {
                 Wrong::Much => 1024,
@@ -195,6 +202,27 @@ fn a_block_is_read_from_a_target_that_serves() {
         // The first was told of what had happened.
         assert_eq!(commands, 3);
     }
+}
+
+#[test]
+fn a_session_goes_on_where_its_login_ended() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let portal = listener.local_addr().expect("an address");
+    let target = Target { wrong: Wrong::Nothing, account: None, asks: true };
+    let serving = thread::spawn(move || target.serve(&listener));
+    let name = Name::new("iqn.2026-11.example:t").expect("a name");
+    let asked = Asked { portal, target: &name, unit: 1, initiator: &name, account: None };
+    let mut own = open(&asked, &[("ImmediateData", "Yes")], LIMIT).expect("let in");
+    assert_eq!(own.told, Told { block: vec![1; 512], bytes: 100 * 512 });
+    // The target's word counts, and what it says nothing of has none.
+    assert_eq!((own.value("ImmediateData"), own.value("InitialR2T")), (Some("No"), None));
+    // Its login had 9; the first command was told of what had happened.
+    assert_eq!((own.command, own.most, own.status), (12, 40, 71));
+    assert_eq!(own.stream.read_timeout().expect("told"), None);
+    own.stream.write_all(&Pdu::new(to_target::LOGOUT, 0x80, 99).bytes()).expect("sent");
+    assert_eq!(Pdu::read(&mut own.stream).expect("answered").tag(), 99);
+    drop(own);
+    assert_eq!(serving.join().expect("it ends"), 3);
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn serve(
     (known, fence): (Arc<KnownDevice>, Arc<Fence>),
 ) {
     rig.on_core(CoreId(queue.number), move |env, core| {
-        // Where there is no array any more nobody asks for the queue, and the device does not start.
+        // Where there is no array any more nobody asks for the queue, and no device starts.
         let Some(array) = core.array(array) else { return };
         let kernel = Rc::new(DeviceKernel::new(env.reactor(), queue, known));
         let memory = ConnectionMemory::reached(ublk::MEMORY, None);

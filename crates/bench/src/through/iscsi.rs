@@ -33,7 +33,8 @@ const PAD: usize = 4;
 const READ: u8 = 0x88;
 const WRITE: u8 = 0x8a;
 /// Flags: the last of it; of a command, that it reads or writes, and that its task is simple; of
-/// Data-In, that the status comes with it; of an answer, that more or less was moved than asked for.
+/// Data-In, that the status comes with it; of an answer, that more or less was moved than was asked
+/// for.
 const FINAL: u8 = 0x80;
 const READS: u8 = 0x40;
 const WRITES: u8 = 0x20;

@@ -90,9 +90,10 @@ struct WorkArgs {
     /// arrays by NBD
     #[arg(long, value_name = "own|fio", default_value_t = Loader::Own)]
     load: Loader,
-    /// What the load reaches an array's volumes by, over loopback or as files (fuse) or block devices
-    /// (ublk) of this machine: cores of hosts ask, as many as there are data cores; in place of
-    /// asking the engine in this process. iscsi takes tgt over files; files and devices take root
+    /// What the load reaches an array's volumes by, over loopback or as files (fuse) or block
+    /// devices (ublk) of this machine: cores of hosts ask, as many as there are data cores; in
+    /// place of asking the engine in this process. iscsi takes tgt over files; files and devices
+    /// take root
     #[arg(long, value_name = "nbd|nvme-tcp|fuse|ublk|iscsi")]
     through: Option<Through>,
     /// Folder that fio's job files and reports are kept in
