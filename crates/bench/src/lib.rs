@@ -13,6 +13,7 @@
 //! - [`gpu_bench`]: the procedure of `palisade bench parity --gpu`; [`gpu_test`]: the checks of
 //!   the program `palisade-test-gpu`; [`watchdog`]: what ends either when a driver hangs.
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
+//! - [`front_ends`]: what `palisade bench services` measures in this process.
 //! - [`remote`]: the procedure of `palisade bench remote`.
 //! - [`evaluate`]: what an evaluator runs: `palisade bench spec-sheet` and `sweep`.
 //! - [`model`]: the procedure of `palisade bench model`; [`scale`]: how slow paced drives are.
@@ -43,6 +44,7 @@ pub mod evaluate;
 pub mod files;
 pub mod fio;
 pub mod fio_load;
+pub mod front_ends;
 pub mod generated;
 pub mod gpu_bench;
 pub mod gpu_test;

@@ -3,7 +3,8 @@
 //!
 //! - `line`: a connection with many requests under way. `nbd`, `nvme_tcp`, `iscsi`: what is said
 //!   on it. `targets`: iSCSI's servers, which others keep.
-//! - `files`, `devices`: volumes as files and as block devices of this machine.
+//! - `files`, `devices`: volumes as files and as block devices of this machine. `rings`: as a
+//!   virtual machine has them.
 //! - [`Outside`]: the hosts' cores and their ways to the volumes.
 //!
 //! Connections and open files last as long as the array that is served; each load uses them anew. A
@@ -16,6 +17,7 @@ mod iscsi;
 mod line;
 mod nbd;
 mod nvme_tcp;
+pub(crate) mod rings;
 mod targets;
 
 use crate::error::BenchError;
@@ -31,6 +33,7 @@ use engine::array::message::ArrayId;
 use io::Env as _;
 use line::{Connection, Lines, Protocol, Remote, SLOTS};
 use nvme_target::limits::IO_QUEUES;
+use rings::{Attached, Machine};
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Uuid;
@@ -118,6 +121,8 @@ enum By {
     Iscsi(Arc<Connections<iscsi::Iscsi>>),
     /// Files or devices, of each volume.
     Opened(Arc<[SharedDrive]>),
+    /// A virtual machine's rings, of one volume: one of each core.
+    Rings(Arc<[Machine]>),
 }
 
 /// Begins something at one target, or at several as one address space.
@@ -135,6 +140,11 @@ impl Ways {
         Self { by: By::Opened(drives.into()), bytes }
     }
 
+    /// By a virtual machine's rings, to a volume of so many bytes.
+    pub(crate) fn rings(machines: Vec<Machine>, bytes: u64) -> Self {
+        Self { by: By::Rings(machines.into()), bytes: [bytes].into() }
+    }
+
     /// Begins something at the volumes, on a host's core.
     pub(crate) fn visit(&self, env: &Env, visit: impl Visit) {
         match &self.by {
@@ -146,6 +156,10 @@ impl Ways {
                     Raw::in_turns(vec![env.bind(drive)], 0, *bytes, *bytes)
                 };
                 visit_all(env, all.iter().zip(&*self.bytes).map(whole).collect(), visit);
+            }
+            By::Rings(all) => {
+                let attached = Attached::new(env, all, self.bytes[0]);
+                visit.at(env, attached.expect("this process may have more descriptors"));
             }
         }
     }
