@@ -107,6 +107,9 @@ pub enum BenchError {
         /// The first byte of such a block.
         at: u64,
     },
+    /// A client did not read what is in a file.
+    #[error("{0} gave other bytes than the file has: no result counts")]
+    OtherBytes(&'static str),
     /// A GPU's driver refused.
     #[error("{0}")]
     Gpu(#[from] parity_gpu::DriverError),

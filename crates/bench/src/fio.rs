@@ -3,7 +3,8 @@
 
 use crate::error::BenchError;
 use crate::load::Op;
-use std::path::PathBuf;
+use crate::stats::Sample;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -48,6 +49,39 @@ pub fn random_4k(
         .ok_or_else(|| BenchError::Fio("its report can't be understood".to_owned()))
 }
 
+/// What comes of random reads of 4 KiB of a file for some time, past the page cache, `depth` at a
+/// time. CPU time is not told.
+///
+/// # Errors
+/// `Fio`, if it can't be run or a read fails.
+pub fn direct_4k_reads(path: &Path, depth: usize, span: Duration) -> Result<Sample, BenchError> {
+    let name = path.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
+    let output = Command::new("fio")
+        .args(["--name=reads", "--rw=randread", "--bs=4k", "--ioengine=libaio", "--direct=1"])
+        .args(["--time_based", "--norandommap", "--randrepeat=0", "--gtod_reduce=1", "--thread"])
+        .args(["--output-format=json", "--readonly"])
+        .arg(format!("--iodepth={depth}"))
+        .arg(format!("--filename={name}"))
+        .arg(format!("--runtime={}ms", span.as_millis().max(1)))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| BenchError::Fio(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(BenchError::Fio(said.lines().next().unwrap_or("failed").to_owned()));
+    }
+    reads(&String::from_utf8_lossy(&output.stdout))
+        .ok_or_else(|| BenchError::Fio("its report can't be understood".to_owned()))
+}
+
+/// What was read, of fio's report, which notes of fio may precede.
+fn reads(report: &str) -> Option<Sample> {
+    let json: serde_json::Value = serde_json::from_str(&report[report.find('{')?..]).ok()?;
+    let read = &json["jobs"][0]["read"];
+    let elapsed = Duration::from_millis(read["runtime"].as_u64()?);
+    Some(Sample { operations: read["total_ios"].as_u64()?, elapsed, cpu: Duration::ZERO })
+}
+
 /// The first CPU this process may use.
 fn first_cpu() -> usize {
     let set = rustix::thread::sched_getaffinity(None).ok();
@@ -71,6 +105,9 @@ mod tests {
         assert_eq!(rate(report, "read"), Some(1234.5));
         assert_eq!(rate(report, "write"), None);
         assert_eq!(rate("fio: no", "read"), None);
+        let sample = reads("{\"jobs\":[{\"read\":{\"total_ios\":50,\"runtime\":20}}]}").unwrap();
+        assert!((sample.rate() - 2500.0).abs() < 1e-6 && sample.operations == 50);
+        assert_eq!(reads("{\"jobs\":[]}"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! - [`nvme_tcp`]: the procedure of `palisade bench nvme-tcp`.
 //! - [`front_ends`]: what `palisade bench services` measures in this process.
 //! - [`remote`]: the procedure of `palisade bench remote`.
+//! - [`services_bench`]: the procedure of `palisade bench services`.
 //! - [`evaluate`]: what an evaluator runs: `palisade bench spec-sheet` and `sweep`.
 //! - [`model`]: the procedure of `palisade bench model`; [`scale`]: how slow paced drives are.
 //! - [`load`]: requests whose writes are recorded, against raw drives or a volume; [`record`]: what
@@ -31,8 +32,8 @@
 //! - Nothing is generated, checked or allocated on the measured path on one side only.
 //! - A result whose condition does not hold is left out, and the report says why.
 //! - The drives are files without a name: they are gone when the process is, however it ends. Those
-//!   of [`api`] and [`health`] have names, since another process opens them: they go when the
-//!   procedure ends.
+//!   of [`api`], [`health`] and [`services_bench`] have names, since another process opens them:
+//!   they go when the procedure ends.
 
 pub mod api;
 pub mod array;
@@ -64,6 +65,7 @@ pub mod report;
 pub mod rig;
 pub mod scale;
 pub mod served;
+pub mod services_bench;
 mod shapes;
 pub mod sheets;
 pub mod stats;
@@ -81,3 +83,4 @@ pub use parity_bench::{ParityBench, bench_parity, parity_table};
 pub use remote::{RemoteBench, RemoteHost, bench_remote, serve_remote_host};
 pub use report::{Machine, Metric, Report};
 pub use scale::Scale;
+pub use services_bench::{ServicesBench, bench_services};

@@ -11,11 +11,12 @@ mod evaluate;
 use crate::serve;
 use bench::gpu_bench::nvidia;
 use bench::remote::Part;
+use bench::services_bench;
 use bench::watchdog::Watchdog;
 use bench::{
     ApiBench, ArrayBench, BenchError, GpuBench, HealthBench, ModelBench, NvmeTcpBench, ParityBench,
-    RemoteBench, RemoteHost, Report, Scale, bench_api, bench_array, bench_health, bench_model,
-    bench_nvme_tcp, bench_parity, bench_parity_gpu, bench_remote, gpu_table, list_models,
+    RemoteBench, RemoteHost, Report, Scale, ServicesBench, bench_api, bench_array, bench_health, bench_model,
+    bench_nvme_tcp, bench_parity, bench_parity_gpu, bench_remote, bench_services, gpu_table, list_models,
     parity_table, serve_remote_host,
 };
 use control::config::Placement;
@@ -23,6 +24,7 @@ use pace::Model;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Measure the performance of this machine
@@ -58,6 +60,9 @@ enum What {
     Remote(RemoteArgs),
     /// Measure what one host gets of its drives, and two, three and more at once
     Scale(evaluate::ScaleArgs),
+    /// Measure every way in to a volume beside the same way to something else: files, iSCSI, SMB
+    /// and NFS, and what looking after them costs
+    Services(ServicesArgs),
     /// Measure what a product's sheet says: bare drives, and an array of them
     SpecSheet(evaluate::ProcedureArgs),
     /// Measure patterns of requests, each at several numbers of jobs and depths
@@ -291,6 +296,40 @@ struct RemoteArgs {
 }
 
 #[derive(clap::Args, Debug)]
+struct ServicesArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Measure only these: front-ends, nbdfuse, iscsi, smb, nfs, idle
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<services_bench::Part>,
+    /// Rounds of each comparison; each round measures both sides
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Seconds that each side is measured in a round; the file of a share is read once
+    #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Seconds for which exports and shares are watched that nobody uses, three times
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    idle_seconds: f64,
+    /// Size of a volume, and of the file of a share
+    #[arg(long, default_value = "256M", value_parser = size)]
+    size: u64,
+    /// Number of block devices that nobody uses
+    #[arg(long, default_value_t = 32)]
+    exports: usize,
+    /// Number of shares that nobody uses, each by SMB and NFS
+    #[arg(long, default_value_t = 8)]
+    shares: usize,
+    /// Folder for the drives, in a file system in memory
+    #[arg(long, default_value = "/dev/shm")]
+    dir: PathBuf,
+    /// Also write the JSON to this file
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
 struct RemoteHostArgs {
     /// Its name as a host
     #[arg(long)]
@@ -325,6 +364,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         What::Parity(args) => parity(&args, &command),
         What::Remote(args) => remote(&args, &command),
         What::RemoteHost(args) => remote_host(args),
+        What::Services(args) => services(&args, &command),
         What::Sweep(args) => evaluate::sweep(&args, &command),
         What::SpecSheet(args) => evaluate::spec_sheet(&args, &command),
         What::Compare(args) => evaluate::compare(&args, &command),
@@ -436,6 +476,25 @@ fn remote(args: &RemoteArgs, command: &str) -> ExitCode {
         program,
     };
     let report = bench_remote(&options, env!("CARGO_PKG_VERSION"), command, &tell);
+    print(report, args.json, args.out.as_deref(), Report::to_table)
+}
+
+fn services(args: &ServicesArgs, command: &str) -> ExitCode {
+    let Some(program) = program() else { return ExitCode::FAILURE };
+    let options = ServicesBench {
+        rounds: args.rounds,
+        span: Duration::from_secs_f64(args.seconds),
+        idle: Duration::from_secs_f64(args.idle_seconds),
+        bytes: args.size,
+        exports: args.exports,
+        shares: args.shares,
+        only: args.only.clone(),
+        dir: args.dir.clone(),
+        program,
+        stop: Arc::default(),
+    };
+    evaluate::end_in_order(options.stop.clone());
+    let report = bench_services(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
 }
 

@@ -18,7 +18,7 @@ mod failover;
 mod host;
 mod idle;
 mod one;
-mod process;
+pub(crate) mod process;
 mod reach;
 mod scaling;
 mod server;

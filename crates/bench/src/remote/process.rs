@@ -81,6 +81,11 @@ impl Process {
         writeln!(told, "{line}").map_err(|error| failed(self.what, &error))
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU time of all its threads so far.
     pub fn cpu(&self) -> Duration {
         let path = format!("/proc/{}/stat", self.child.id());

@@ -258,7 +258,7 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
 }
 
 /// Has Ctrl-C set `stop`; once more ends the program at once.
-fn end_in_order(stop: Arc<AtomicBool>) {
+pub fn end_in_order(stop: Arc<AtomicBool>) {
     let wait = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };

@@ -6,6 +6,7 @@ mod account;
 mod alert_messages;
 mod audit;
 mod bench;
+mod bench_services;
 mod cli;
 mod clients;
 mod completion;
