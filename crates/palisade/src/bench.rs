@@ -15,9 +15,9 @@ use bench::services_bench;
 use bench::watchdog::Watchdog;
 use bench::{
     ApiBench, ArrayBench, BenchError, GpuBench, HealthBench, ModelBench, NvmeTcpBench, ParityBench,
-    RemoteBench, RemoteHost, Report, Scale, ServicesBench, bench_api, bench_array, bench_health, bench_model,
-    bench_nvme_tcp, bench_parity, bench_parity_gpu, bench_remote, bench_services, gpu_table, list_models,
-    parity_table, serve_remote_host,
+    RemoteBench, RemoteHost, Report, Scale, ServicesBench, bench_api, bench_array, bench_health,
+    bench_model, bench_nvme_tcp, bench_parity, bench_parity_gpu, bench_remote, bench_services,
+    gpu_table, list_models, parity_table, serve_remote_host,
 };
 use control::config::Placement;
 use pace::Model;

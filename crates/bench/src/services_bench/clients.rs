@@ -15,7 +15,7 @@ use units::MIB;
 /// Requests of an initiator in flight.
 const DEPTH: &str = "32";
 /// Requests of its first turn, when it is not known how long they take.
-const FIRST: u64 = 2000;
+pub const FIRST: u64 = 1000;
 /// Blocks of 4 KiB from one request of an initiator to the next: odd, so that all of a power of two
 /// are read before one is read again.
 const STEP: u64 = 10_007;

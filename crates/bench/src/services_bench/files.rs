@@ -34,8 +34,7 @@ const CLIENTS: &str = "127.0.0.0/8";
 
 /// Drops what the page cache has of a file.
 fn forget(path: &Path) -> Result<(), BenchError> {
-    let dropped = File::open(path)
-        .and_then(|file| Ok(fadvise(&file, 0, None, Advice::DontNeed)?));
+    let dropped = File::open(path).and_then(|file| Ok(fadvise(&file, 0, None, Advice::DontNeed)?));
     dropped.map_err(system(path))
 }
 

@@ -33,16 +33,11 @@ pub fn end(folder: &Path) {
     for own in files {
         let _ = unmount(&own.path, UnmountFlags::DETACH);
     }
-    let beside = beside(folder);
+    let beside = folder.join(super::place::MOUNTS);
     for left in std::fs::read_dir(&beside).into_iter().flatten().flatten() {
         let _ = std::fs::remove_dir(left.path());
     }
     let _ = std::fs::remove_dir(beside);
-}
-
-/// Where file systems are mounted that are shared.
-fn beside(folder: &Path) -> PathBuf {
-    folder.join("services.shares")
 }
 
 /// Processes that have the folder in what they were started with.
@@ -55,9 +50,9 @@ fn servers(folder: &Path) -> Vec<Pid> {
         let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
         let is_of = |variable: &[u8]| {
             let names: [&[u8]; 2] = [b"PALISADE_SERVER=", b"TGT_IPC_SOCKET="];
-            names.iter().any(|name| {
-                variable.strip_prefix(*name).is_some_and(|path| path.starts_with(own))
-            })
+            names
+                .iter()
+                .any(|name| variable.strip_prefix(*name).is_some_and(|path| path.starts_with(own)))
         };
         if environment.split(|byte| *byte == 0).any(is_of) {
             found.push(id);

@@ -4,12 +4,13 @@
 //! Both are files of FUSE, which fio reads past the page cache. CPU time is the daemon's, and that
 //! of nbdfuse besides.
 
-use super::place::{Place, text};
+use super::place::{Place, system, text};
 use super::{Compared, Run, Side};
 use crate::error::BenchError;
 use crate::fio::direct_4k_reads;
 use crate::remote::process::{Process, until};
 use rustix::mount::{UnmountFlags, unmount};
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,9 +27,11 @@ struct Nbdfuse {
 impl Nbdfuse {
     /// Has an export's volume, of so many bytes, as a file in a new folder.
     fn start(folder: &Path, uri: &str, bytes: u64) -> Result<Self, BenchError> {
-        std::fs::create_dir(folder).map_err(super::place::system(folder))?;
+        std::fs::create_dir(folder).map_err(system(folder))?;
         let mut command = Command::new("nbdfuse");
         command.arg(folder.join("volume")).arg(uri).process_group(0);
+        let log = folder.with_extension("log");
+        command.stderr(File::create_new(&log).map_err(system(&log))?);
         let process = Process::start(&mut command, "nbdfuse")?;
         let own = Self { process, folder: folder.to_owned() };
         let look = || Ok(std::fs::metadata(own.file()).ok().filter(|about| about.len() == bytes));

@@ -19,12 +19,16 @@ use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 use units::{GIB, MIB};
 
 /// Drives of the array, RAID 5, and bytes of each. They take no room before they are written.
 const DRIVES: usize = 5;
 const DRIVE_BYTES: u64 = 2 * GIB;
+/// Bytes of its folder's path at most: Samba has sockets far below it (unix(7)).
+const PATH_MOST: usize = 30;
+/// The folder of `palisade services`, and where it mounts file systems of shares.
+const SERVICES: &str = "s";
+pub const MOUNTS: &str = "s.shares";
 /// The user of shares, and its password: nobody else comes to them meanwhile.
 pub const USER: &str = "bench";
 
@@ -105,16 +109,19 @@ fn configuration(folder: &Path) -> String {
         path("socket"),
         path("drive-*.img"),
         path("state"),
-        path("services"),
+        path(SERVICES),
     )
 }
 
 impl Place {
     /// Starts both, and makes the array.
     pub fn start(program: &Path, dir: &Path) -> Result<Self, BenchError> {
-        let name = format!("palisade-bench-{}-services", std::process::id());
         let dir = dir.canonicalize().map_err(system(dir))?;
-        let path = dir.join(name);
+        let path = dir.join(format!("palisade-{}", std::process::id()));
+        if path.as_os_str().len() > PATH_MOST {
+            let why = format!("{} is too long for sockets below it; give --dir", path.display());
+            return Err(BenchError::Refused(why));
+        }
         // Users of shares come through it.
         DirBuilder::new().mode(0o711).create(&path).map_err(system(&path))?;
         let folder = Folder(path);
@@ -131,8 +138,7 @@ impl Place {
         let services = start((program, &folder.0), "services", "palisade services")?;
         let array = format!("bench{}", std::process::id());
         let (program, password) = (program.to_owned(), password()?);
-        let mut own =
-            Self { services, daemon, program, array, block_bytes: 0, password, folder };
+        let mut own = Self { services, daemon, program, array, block_bytes: 0, password, folder };
         let array = own.array.clone();
         let mut words = vec!["array", "create", &array, "--level", "5", "--drives"];
         words.extend(drives.iter().map(String::as_str));
@@ -204,7 +210,7 @@ impl Place {
 
     /// Where a share has its files, that of the only file system.
     pub fn shared(&self, share: &str) -> Result<PathBuf, BenchError> {
-        let mounts = self.file("services.shares");
+        let mounts = self.file(MOUNTS);
         let all = std::fs::read_dir(&mounts).map_err(system(&mounts))?.flatten();
         let mut found = all.map(|own| own.path().join("shares").join(share));
         found.find(|path| path.is_dir()).ok_or_else(|| failed("a share", &"it is not mounted"))
@@ -250,11 +256,6 @@ impl Place {
     pub fn servers(&self, name: &str) -> Result<Vec<u32>, BenchError> {
         let found = self.services().named(name);
         if found.is_empty() { Err(failed(name, &"it does not run")) } else { Ok(found) }
-    }
-
-    /// CPU time so far of the daemon, and of processes with those below them.
-    pub fn cpu(&self, others: &[u32]) -> Duration {
-        super::tree::cpu(&[&[self.daemon()], others].concat())
     }
 
     /// Waits until what is read comes from the drives: `read` does it once.

@@ -5,7 +5,7 @@
 //! An initiator reads all over the unit. CPU time is that of tgtd, and the daemon's besides where
 //! a volume is read.
 
-use super::clients::Initiator;
+use super::clients::{FIRST, Initiator};
 use super::place::{Place, fill, free_port, system};
 use super::{Beside, Compared, Run, Side};
 use crate::error::BenchError;
@@ -82,8 +82,7 @@ pub fn measure(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
     let target = name(export["iscsi"]["target"].as_str().unwrap_or_default())?;
     let own = name(INITIATOR)?;
     let mut initiator = Initiator::new(portal, &target, &own);
-    let bytes = 2000 * 4096;
-    place.is_read_from_drives(bytes, || initiator.read(run.options.span).map(drop))?;
+    place.is_read_from_drives(FIRST * 4096, || initiator.read(run.options.span).map(drop))?;
     let memory = Memory::start(place, run.options.bytes)?;
     let mut other = Initiator::new(memory.target.portals[0], &memory.target.identity.target, &own);
     let servers = [vec![place.daemon()], place.servers("tgtd")?].concat();

@@ -5,8 +5,8 @@ use crate::common::{run, tools_are_there};
 use crate::filesystem::can_mount;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 const TOOLS: &[&str] = &[
     "fio",
@@ -41,19 +41,29 @@ fn can_be() -> bool {
     tools_are_there(TOOLS) && can_mount()
 }
 
-/// Runs it with these words, in a folder of its own, with programs of these folders alone: its
-/// status, its report, if there is one, and what it said.
-fn bench(dir: &Path, path: Option<&str>, words: &[&str]) -> (Option<i32>, Value, String) {
+/// What came of a run: its status, its report, if there is one, what it said, and its folder.
+struct Ran {
+    status: Option<i32>,
+    report: Value,
+    said: String,
+    folder: PathBuf,
+}
+
+/// Runs it with these words; with programs of this folder alone, if one is named.
+fn bench(path: Option<&Path>, words: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
-    command.args(["bench", "services", "--json", "--dir"]).arg(dir).args(words);
+    command.args(["bench", "services", "--json"]).args(words);
     // Guests have devices of ublk, with tests of their own.
     command.env("PALISADE_UBLK", "off");
     if let Some(path) = path {
         command.env("PATH", path);
     }
-    let ended = command.output().expect("palisade runs");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let folder = Path::new("/dev/shm").join(format!("palisade-{}", child.id()));
+    let ended = child.wait_with_output().expect("waited for");
     let report = serde_json::from_slice(&ended.stdout).unwrap_or_default();
-    (ended.status.code(), report, String::from_utf8_lossy(&ended.stderr).into_owned())
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    Ran { status: ended.status.code(), report, said, folder }
 }
 
 fn names(report: &Value, list: &str) -> BTreeSet<String> {
@@ -61,13 +71,11 @@ fn names(report: &Value, list: &str) -> BTreeSet<String> {
     all.iter().map(|own| own["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// What is left of a run in a folder: files, mounts, loop devices, and processes.
-fn left(dir: &Path) -> Vec<String> {
-    let own = dir.to_str().expect("text");
-    let mut all: Vec<String> = std::fs::read_dir(dir)
-        .expect("read")
-        .map(|file| file.expect("read").path().display().to_string())
-        .collect();
+/// What is left of a run: its folder, mounts, loop devices and processes.
+fn left(folder: &Path) -> Vec<String> {
+    let own = &format!("{}/", folder.display());
+    let mut all = Vec::new();
+    all.extend(folder.exists().then(|| own.clone()));
     let text = std::fs::read_to_string("/proc/self/mountinfo").expect("read");
     all.extend(text.lines().filter(|line| line.contains(own)).map(str::to_owned));
     let loops = run(Command::new("losetup").args(["--list", "--noheadings"]));
@@ -85,23 +93,13 @@ fn left(dir: &Path) -> Vec<String> {
     all
 }
 
-fn folder() -> tempfile::TempDir {
-    let builder = tempfile::Builder::new().prefix("palisade-bs-").to_owned();
-    let dir = builder.tempdir_in("/dev/shm").expect("a folder");
-    // Users of shares come through it.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o711);
-    std::fs::set_permissions(dir.path(), open).expect("opened");
-    dir
-}
-
 #[test]
 fn every_way_in_is_measured_and_nothing_is_left() {
     if !can_be() {
         return;
     }
-    let dir = folder();
     let only = ["--only", "nbdfuse,iscsi,smb,nfs,idle"];
-    let (status, report, said) = bench(dir.path(), None, &[SMALL, &only].concat());
+    let Ran { status, report, said, folder } = bench(None, &[SMALL, &only].concat());
     assert_eq!(status, Some(0), "{said}");
     let found = names(&report, "results");
     let sides = |name: &str, sides: [&str; 2], rate: &str| {
@@ -125,7 +123,7 @@ fn every_way_in_is_measured_and_nothing_is_left() {
         assert!(number("low") <= number("value") && number("value") <= number("high"), "{result}");
         assert!(result["goal"].is_null() && result["met"].is_null(), "so small a run: {result}");
     }
-    assert_eq!(left(dir.path()), Vec::<String>::new());
+    assert_eq!(left(&folder), Vec::<String>::new());
 }
 
 #[test]
@@ -133,25 +131,24 @@ fn what_can_not_be_measured_stays_open_and_nothing_is_left() {
     if !can_be() {
         return;
     }
-    let dir = folder();
     // A program that is missing, and one that does not serve.
-    let programs = dir.path().join("programs");
-    std::fs::create_dir(&programs).expect("made");
+    let programs = tempfile::tempdir().expect("a folder");
+    let link = |name: &str, to: &Path| {
+        std::os::unix::fs::symlink(to, programs.path().join(name)).expect("linked");
+    };
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    for name in TOOLS.iter().filter(|name| **name != "nbdfuse") {
+    let others = ["sh", "timeout", "dd", "blkid", "wipefs", "e2fsck", "resize2fs", "modprobe"];
+    for name in TOOLS.iter().chain(&others) {
         let at = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|at| at.is_file());
-        std::os::unix::fs::symlink(at.expect("is there"), programs.join(name)).expect("linked");
+        match *name {
+            "nbdfuse" => {}
+            "ganesha.nfsd" => link(name, Path::new("/bin/false")),
+            _ => at.iter().for_each(|at| link(name, at)),
+        }
     }
-    for name in ["sh", "timeout", "dd", "blkid", "wipefs", "e2fsck", "resize2fs", "testparm"] {
-        let at = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|at| at.is_file());
-        std::os::unix::fs::symlink(at.expect("is there"), programs.join(name)).expect("linked");
-    }
-    let nfs = programs.join("ganesha.nfsd");
-    std::fs::remove_file(&nfs).expect("removed");
-    std::os::unix::fs::symlink("/bin/false", &nfs).expect("linked");
     let only = ["--only", "nbdfuse,nfs"];
     let words = [SMALL, &only].concat();
-    let (status, report, said) = bench(dir.path(), programs.to_str(), &words);
+    let Ran { status, report, said, folder } = bench(Some(programs.path()), &words);
     assert_eq!(status, Some(1), "{said}");
     let open = names(&report, "open");
     let wanted = ["fuse-vs-nbdfuse-4k-read", "nfs-1m-read"].map(str::to_owned);
@@ -159,22 +156,23 @@ fn what_can_not_be_measured_stays_open_and_nothing_is_left() {
     let told = "not measured: fuse-vs-nbdfuse-4k-read: there is no nbdfuse; install libnbd-bin";
     assert!(said.contains(told), "{said}");
     assert!(said.contains("not measured: nfs-1m-read: "), "{said}");
-    std::fs::remove_dir_all(&programs).expect("removed");
-    assert_eq!(left(dir.path()), Vec::<String>::new());
+    assert_eq!(left(&folder), Vec::<String>::new());
 }
 
 #[test]
 fn a_part_that_there_is_not_is_refused() {
-    let dir = folder();
     for (words, told) in [
         (&["--only", "disk"][..], "front-ends, nbdfuse"),
         (&["--size", "1000"], "1M to 1G"),
         (&["--exports", "0"], "1 to 64 exports"),
     ] {
-        let (status, report, said) = bench(dir.path(), None, words);
+        let Ran { status, report, said, .. } = bench(None, words);
         assert_eq!((status, report), (Some(2), Value::Null), "{said}");
         assert!(said.contains(told), "{said}");
     }
-    let (status, report, said) = bench(Path::new("/nowhere"), None, &["--only", "idle"]);
-    assert_eq!((status, report), (Some(1), Value::Null), "{said}");
+    if can_be() {
+        let Ran { status, report, said, .. } = bench(None, &["--dir", "/nowhere"]);
+        assert_eq!((status, report), (Some(1), Value::Null), "{said}");
+        assert!(said.contains("palisade: /nowhere: "), "{said}");
+    }
 }
