@@ -132,8 +132,9 @@ pub fn put(folder: &Path, id: &str, mark: &Path, bytes: &[u8]) -> io::Result<()>
 fn mounted(folder: &Path, id: &str) -> io::Result<Vec<PathBuf>> {
     let mark = Mark::read(folder, id).map(|mark| mark.path);
     let is_ours = |path: &Path| path.parent() == Some(folder) || mark.as_deref() == Some(path);
-    let own = mounts::all(folder)?.into_iter().filter(|own| own.id.as_deref() == Some(id));
-    let mut paths: Vec<_> = own.map(|own| own.path).filter(|path| is_ours(path)).collect();
+    let all = mounts::all(folder)?;
+    let own = all.iter().filter(|own| own.id.as_deref() == Some(id) && is_ours(&own.path));
+    let mut paths: Vec<_> = own.map(|own| own.path.clone()).collect();
     paths.dedup();
     Ok(paths)
 }
@@ -351,7 +352,7 @@ fn serve_file(host: &impl Host, wanted: &mut Wanted, asker: &mut Asker) -> io::R
         asker.read_a_block(&path)?;
         return serve_target(host, wanted, Server::Tgt, &path);
     }
-    let device = match loops::find(&path).into_iter().next() {
+    let device = match loops::one(&path) {
         Some(device) => device,
         None => loops::make(&path, wanted.block_bytes)?,
     };
@@ -518,7 +519,7 @@ fn remove_left(folder: &Path, id: &str) {
 /// The exports of which something is left: mounted, or in the folder.
 pub fn left(folder: &Path) -> Vec<String> {
     let mounts = mounts::all(folder).unwrap_or_default();
-    let mut ids: Vec<String> = mounts.into_iter().filter_map(|own| own.id).collect();
+    let mut ids: Vec<String> = mounts.iter().filter_map(|own| own.id.clone()).collect();
     for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = file.file_name().into_string().unwrap_or_default();
         ids.extend(name.split_once('.').map(|(id, _)| id.to_owned()));

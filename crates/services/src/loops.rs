@@ -4,14 +4,19 @@
 //! a flush that no drive needs costs next to nothing, and one that is left out costs data.
 
 use crate::blocks::SYSFS;
-use crate::not_started;
+use crate::{lock, not_started};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// How often it is looked whether a device has gone, and how long apart.
 const LOOKS: (u32, Duration) = (100, Duration::from_millis(20));
+
+/// Names of devices by the files that they were seen over: where to look first.
+static SEEN: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
 
 fn losetup(arguments: &[&str], file: &Path) -> io::Result<String> {
     let mut command = Command::new("losetup");
@@ -61,6 +66,21 @@ pub fn find(file: &Path) -> Vec<String> {
         }
     }
     found
+}
+
+/// A device over a file, if there is one. Whether it is the one that was seen last is asked first:
+/// else all of them would be, for each export.
+pub fn one(file: &Path) -> Option<String> {
+    let is_over = |name: &String, file: &Path| file_of(name).as_deref() == Some(file);
+    let seen = lock(&SEEN).get(file).cloned();
+    if let Some(name) = seen.filter(|name| is_over(name, file)) {
+        return Some(format!("/dev/{name}"));
+    }
+    let device = find(file).into_iter().next()?;
+    let mut all = lock(&SEEN);
+    all.retain(|file, name| is_over(name, file));
+    all.insert(file.to_owned(), device.trim_start_matches("/dev/").to_owned());
+    Some(device)
 }
 
 /// Ends a device, or has it end when it is closed.

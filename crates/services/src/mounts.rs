@@ -7,17 +7,18 @@
 use crate::lock;
 use crate::wire::FileLook;
 use ::shares::filesystem::{self, Line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// What the source of a mount of ours begins with.
 const SOURCE: &str = "palisade:";
@@ -43,13 +44,46 @@ pub struct Mounted {
     pub path: PathBuf,
 }
 
+/// What the kernel listed for a process that has this folder.
+struct Listed {
+    /// By this it tells that something has changed since (proc(5), `mountinfo`).
+    file: File,
+    folder: PathBuf,
+    all: Arc<[Mounted]>,
+}
+
+/// What it listed last: each export's thread asks for it.
+static LISTED: Mutex<Option<Listed>> = Mutex::new(None);
+
+impl Listed {
+    fn read(folder: &Path) -> io::Result<Self> {
+        let (mut file, mut text) = (File::open("/proc/self/mountinfo")?, Vec::new());
+        file.read_to_end(&mut text)?;
+        let lines = text.split(|byte| *byte == b'\n');
+        let all = lines.filter_map(|line| parse(line, folder)).collect();
+        Ok(Self { file, folder: folder.to_owned(), all })
+    }
+
+    /// Whether it is as the kernel would list it now.
+    fn is_new(&self, folder: &Path) -> bool {
+        let mut asked = [PollFd::new(&self.file, PollFlags::PRI)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.folder == folder && poll(&mut asked, Some(&at_once)) == Ok(0)
+    }
+}
+
 /// All mounts, as the kernel lists them: of those over one path the last is on top.
 ///
 /// # Errors
 /// They can't be read.
-pub fn all(folder: &Path) -> io::Result<Vec<Mounted>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
-    Ok(text.split(|byte| *byte == b'\n').filter_map(|line| parse(line, folder)).collect())
+pub fn all(folder: &Path) -> io::Result<Arc<[Mounted]>> {
+    let mut listed = lock(&LISTED);
+    if let Some(known) = listed.as_ref().filter(|known| known.is_new(folder)) {
+        return Ok(known.all.clone());
+    }
+    // What is read now may be older than what changes meanwhile: that is told by the file.
+    let read = Listed::read(folder)?;
+    Ok(listed.insert(read).all.clone())
 }
 
 /// Whether a file is on top of its path by a process of this program, whichever.
@@ -58,7 +92,8 @@ pub fn all(folder: &Path) -> io::Result<Vec<Mounted>> {
 /// Mounts can't be read.
 pub fn is_ours(path: &Path) -> io::Result<bool> {
     let folder = path.parent().unwrap_or(path);
-    let top = all(folder)?.into_iter().rfind(|mounted| mounted.path == path);
+    let all = all(folder)?;
+    let top = all.iter().rfind(|mounted| mounted.path == path);
     Ok(top.is_some_and(|mounted| mounted.id.is_some()))
 }
 
@@ -91,7 +126,8 @@ fn parse(line: &[u8], folder: &Path) -> Option<Mounted> {
 /// # Errors
 /// Mounts can't be read.
 pub fn is_on_top(path: &Path, id: &str, folder: &Path) -> io::Result<bool> {
-    let top = all(folder)?.into_iter().rfind(|mounted| mounted.path == path);
+    let all = all(folder)?;
+    let top = all.iter().rfind(|mounted| mounted.path == path);
     Ok(top.is_some_and(|mounted| mounted.id.as_deref() == Some(id)))
 }
 

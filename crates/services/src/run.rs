@@ -77,6 +77,8 @@ struct Shared {
     folder: PathBuf,
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// An export's thread has done its work: who ends waits for that, and no other thread.
+    rested: Condvar,
     /// Held while a frame is sent.
     sending: Mutex<()>,
 }
@@ -94,11 +96,13 @@ pub fn run(socket: &Path, folder: &Path) -> Result<core::convert::Infallible, St
     std::fs::create_dir_all(folder.parent().unwrap_or(folder)).map_err(named)?;
     let _lock = take(folder).map_err(named)?;
     let folder = folder.canonicalize().map_err(named)?;
-    let (inner, changed, sending) = Default::default();
+    let (inner, changed, rested, sending) = Default::default();
     if let Err(error) = targets::sweep(&folder) {
         runtime::say(format_args!("palisade: what served targets before: {error}"));
     }
-    let shared = Arc::new_cyclic(|me| Shared { me: me.clone(), folder, inner, changed, sending });
+    let own =
+        |me: &Weak<Shared>| Shared { me: me.clone(), folder, inner, changed, rested, sending };
+    let shared = Arc::new_cyclic(own);
     // There is one.
     let _ = OWN.set(Arc::downgrade(&shared));
     let looking = shared.clone();
@@ -130,7 +134,7 @@ pub fn end() {
     inner.ends = true;
     let due = Instant::now() + STARTS;
     while inner.goals.values().any(|goal| goal.work.is_some()) && Instant::now() < due {
-        let guard = own.changed.wait_timeout(inner, AGAIN);
+        let guard = own.rested.wait_timeout(inner, AGAIN);
         inner = guard.unwrap_or_else(|error| error.into_inner()).0;
     }
     drop(inner);
@@ -332,8 +336,7 @@ impl Shared {
         let there = inner.connection.0;
         let Some(goal) = inner.goals.get_mut(id) else { return false };
         goal.work = None;
-        // Who ends waits for that.
-        self.changed.notify_all();
+        self.rested.notify_all();
         let Some((connection, done, again)) = done else { return false };
         let known = goal.wanted.as_ref().map(|own| own.revision);
         if connection == there && known.is_some_and(|known| known <= done.revision) {

@@ -8,28 +8,44 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A connection that is there, in those files (`TCP_ESTABLISHED`).
 const ESTABLISHED: &str = "01";
 
-/// Addresses that have a connection to a port here.
+/// Connections to ports here: the port, and the address that has it. It takes the kernel long to
+/// list them, so that they are asked for once for several ports.
 ///
 /// # Errors
 /// They can't be read.
-pub fn of(port: u16) -> io::Result<Vec<IpAddr>> {
-    let mut all = BTreeSet::new();
+pub fn all() -> io::Result<Vec<(u16, IpAddr)>> {
+    let mut all = Vec::new();
     for path in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         match std::fs::read_to_string(path) {
-            Ok(text) => all.extend(text.lines().filter_map(|line| client(line, port))),
+            Ok(text) => all.extend(text.lines().filter_map(client)),
             // Without IPv6.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(all.into_iter().collect())
+    Ok(all)
 }
 
-fn client(line: &str, port: u16) -> Option<IpAddr> {
+/// The addresses of these that have a connection to a port, each once.
+pub fn to(port: u16, all: &[(u16, IpAddr)]) -> Vec<IpAddr> {
+    let own = all.iter().filter(|(own, _)| *own == port).map(|(_, address)| *address);
+    own.collect::<BTreeSet<IpAddr>>().into_iter().collect()
+}
+
+/// Addresses that have a connection to a port here.
+///
+/// # Errors
+/// They can't be read.
+pub fn of(port: u16) -> io::Result<Vec<IpAddr>> {
+    Ok(to(port, &all()?))
+}
+
+fn client(line: &str) -> Option<(u16, IpAddr)> {
     let mut fields = line.split_whitespace().skip(1);
     let (own, other, state) = (fields.next()?, fields.next()?, fields.next()?);
     let own = u16::from_str_radix(own.split_once(':')?.1, 16).ok()?;
-    (own == port && state == ESTABLISHED).then(|| address(other.split_once(':')?.0)).flatten()
+    let address = || address(other.split_once(':')?.0);
+    Some((own, (state == ESTABLISHED).then(address).flatten()?))
 }
 
 /// An address: words of 32 bits, each as the machine has it in memory.

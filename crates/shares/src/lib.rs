@@ -243,8 +243,9 @@ impl<'a> Place<'a> {
         gone(std::fs::remove_file(&making))?;
         let (mounted, note) = self.mount(device)?;
         let kept = self.keep(wanted)?;
-        let smb = self.serve_smb(wanted, &kept);
-        let nfs = self.serve_nfs(wanted, &kept);
+        let clients = clients::all().unwrap_or_default();
+        let smb = self.serve_smb(wanted, &kept, &clients);
+        let nfs = self.serve_nfs(wanted, &kept, &clients);
         let (size, used) = filesystem::space(&self.at())?;
         Ok(Told::Served(Box::new(Served {
             name: mounted.name,
@@ -336,7 +337,12 @@ impl<'a> Place<'a> {
         self.at().join("shares").join(share.name.as_str())
     }
 
-    fn serve_smb(&self, wanted: &Wanted, kept: &Kept) -> Option<ServerIs> {
+    fn serve_smb(
+        &self,
+        wanted: &Wanted,
+        kept: &Kept,
+        clients: &[(u16, IpAddr)],
+    ) -> Option<ServerIs> {
         let server = self.smb(kept.users());
         let share = |share: &Share| smb::Share {
             name: share.name.clone(),
@@ -352,10 +358,15 @@ impl<'a> Place<'a> {
         let own = smb::Smb { address: wanted.smb, shares };
         let asked = || server.serve(&own).and_then(|()| server.ask(&own));
         let version = self.version("smb", smb::version);
-        Some(told(wanted.smb.port(), version, asked, || server.process()))
+        Some(told(clients::to(wanted.smb.port(), clients), version, asked, || server.process()))
     }
 
-    fn serve_nfs(&self, wanted: &Wanted, kept: &Kept) -> Option<ServerIs> {
+    fn serve_nfs(
+        &self,
+        wanted: &Wanted,
+        kept: &Kept,
+        clients: &[(u16, IpAddr)],
+    ) -> Option<ServerIs> {
         let server = self.nfs();
         let share = |share: &Share| {
             Some(nfs::Share {
@@ -375,7 +386,7 @@ impl<'a> Place<'a> {
         let own = nfs::Nfs { address: wanted.nfs, shares };
         let asked = || server.serve(&own).and_then(|()| server.ask(&own));
         let version = self.version("nfs", nfs::version);
-        Some(told(wanted.nfs.port(), version, asked, || server.process()))
+        Some(told(clients::to(wanted.nfs.port(), clients), version, asked, || server.process()))
     }
 
     /// Has a server end that is wanted no more.
@@ -501,12 +512,11 @@ impl<'a> Place<'a> {
 
 /// How a server is that was asked.
 fn told(
-    port: u16,
+    clients: Vec<IpAddr>,
     version: String,
     asked: impl FnOnce() -> io::Result<BTreeMap<ShareName, String>>,
     process: impl FnOnce() -> io::Result<Option<Pid>>,
 ) -> ServerIs {
-    let clients = clients::of(port).unwrap_or_default();
     let mut own = ServerIs { version, clients, ..ServerIs::default() };
     match asked() {
         Ok(problems) => own.problems = problems,
