@@ -119,7 +119,10 @@ impl Place {
         let dir = dir.canonicalize().map_err(system(dir))?;
         let path = dir.join(format!("palisade-{}", std::process::id()));
         if path.as_os_str().len() > PATH_MOST {
-            let why = format!("{} is too long for sockets below it; give --dir", path.display());
+            let why = format!(
+                "{} is too long for sockets below it; give a shorter --dir",
+                path.display()
+            );
             return Err(BenchError::Refused(why));
         }
         // Users of shares come through it.
