@@ -169,7 +169,7 @@ fn identifiers(known: &KnownDrive) -> Vec<Value> {
 }
 
 /// Hexadecimal digits, two and two.
-fn pairs(digits: &str) -> String {
+pub(super) fn pairs(digits: &str) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && at % 2 == 0 {

@@ -1,6 +1,7 @@
 //! Exports, as connections of fabrics, and who is at their ends. What this machine itself
 //! uses is one of them, without ends.
 
+use super::drives::pairs;
 use super::{Standing, collection, link, links, uri};
 use crate::oem;
 use crate::routes::ROOT;
@@ -321,10 +322,23 @@ pub(super) fn endpoint(view: &View, fabric: &str, id: &str) -> Option<Value> {
         }),
     });
     if end.role != Role::Listener {
-        let name = json!([{"DurableName": end.name, "DurableNameFormat": form(fabric, &end.name)}]);
+        let (name, form) = identifier(fabric, &end.name);
+        let name = json!([{"DurableName": name, "DurableNameFormat": form}]);
         super::put(&mut resource, "Identifiers", name);
     }
     Some(resource)
+}
+
+/// An end's name, and its form. Names of iSCSI that are digits behind what says of which kind
+/// (RFC 7143, section 4.2.7.1) are these alone: DSP0268, `Identifier`.
+fn identifier(fabric: &str, name: &str) -> (String, &'static str) {
+    let form = form(fabric, name);
+    let digits = name.get(4..).unwrap_or_default();
+    match form {
+        "EUI" => (pairs(digits), form),
+        "NAA" => (digits.to_owned(), form),
+        _ => (name.to_owned(), form),
+    }
 }
 
 /// The form of an end's name.
@@ -359,4 +373,25 @@ fn transport(listener: &str) -> Option<Value> {
     Some(json!({
         "TransportProtocol": "TCP", "Port": at.port(), property: {"Address": address},
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identifier;
+
+    #[test]
+    fn names_are_as_their_forms_want_them() {
+        let eui = ("02-00-45-67-a4-25-67-8d".to_owned(), "EUI");
+        assert_eq!(identifier("iscsi", "eui.02004567a425678d"), eui);
+        let naa = ("52004567ba64678d".to_owned(), "NAA");
+        assert_eq!(identifier("iscsi", "naa.52004567ba64678d"), naa);
+        for (fabric, name, form) in [
+            ("iscsi", "iqn.2026-11.example:a", "iQN"),
+            ("fc", "20:00:00:25:b5:00:00:1f", "FC_WWN"),
+            ("fc", "nqn.2026-11.example:a", "NQN"),
+            ("nvme", "nqn.2026-11.example:a", "NQN"),
+        ] {
+            assert_eq!(identifier(fabric, name), (name.to_owned(), form));
+        }
+    }
 }
