@@ -72,6 +72,8 @@ const MADE: &str = "made";
 const OF_SMB: u32 = 0o2770;
 /// See [`OF_SMB`].
 const OF_NFS: u32 = 0o2775;
+/// Bytes of a Unix socket's path at most (unix(7): 108 with the zero).
+const SOCKET_PATH_MAX: usize = 107;
 /// What says for how large a device a file system was grown.
 const GROWN: &str = "grown";
 
@@ -204,9 +206,14 @@ impl<'a> Place<'a> {
         self.mounts().join(self.id)
     }
 
+    /// Samba's directory of locks.
+    fn locks(&self) -> PathBuf {
+        self.mounts().join(format!("{}.locks", self.id))
+    }
+
     fn smb<'u>(&self, users: &'u [User]) -> smb::Server<'u> {
-        let locks = self.mounts().join(format!("{}.locks", self.id));
-        smb::Server::new([self.servers().join("smb"), locks], &self.at().join("state"), users)
+        let folders = [self.servers().join("smb"), self.locks()];
+        smb::Server::new(folders, &self.at().join("state"), users)
     }
 
     fn nfs(&self) -> nfs::Server {
@@ -218,6 +225,9 @@ impl<'a> Place<'a> {
     /// # Errors
     /// It can't be; a server that can't serve is told in what is served.
     pub fn serve(&self, wanted: &Wanted, device: (&Path, u64)) -> io::Result<Told> {
+        if wanted.shares.iter().any(|share| share.is_smb) {
+            self.is_short()?;
+        }
         private(&self.servers())?;
         let [making, made] = [MAKING, MADE].map(|name| self.servers().join(name));
         if let Some(make) = wanted.make {
@@ -257,6 +267,21 @@ impl<'a> Place<'a> {
             smb,
             nfs,
         })))
+    }
+
+    /// Whether Samba's sockets have paths that they may have: its processes have one each beside
+    /// the locks, and end without a word where they can't.
+    fn is_short(&self) -> io::Result<()> {
+        let socket = self.locks().join("msg.sock/4194304");
+        let over = socket.as_os_str().len().saturating_sub(SOCKET_PATH_MAX);
+        if over == 0 {
+            return Ok(());
+        }
+        let (folder, samba) =
+            (self.folder.display(), "Samba's sockets have too long paths below it");
+        let what =
+            format!("{folder}: {samba}; name a directory with {over} bytes less as `services`");
+        Err(io::Error::other(what))
     }
 
     /// Has the file system mounted, alive, and as large as its device; else why it is not that.

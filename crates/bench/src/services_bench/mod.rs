@@ -27,6 +27,7 @@ mod tree;
 
 use crate::api::take_turns;
 use crate::error::BenchError;
+use crate::front_ends;
 use crate::report::{Goal, Report};
 use crate::stats::{Round, Sample, Spread, rate_ratio};
 use core::fmt;
@@ -299,8 +300,8 @@ impl Run<'_> {
     }
 
     fn front_ends(&mut self) -> Result<(), BenchError> {
-        // front ends
-        Err(BenchError::Process("they are not measured by this version".to_owned()))
+        let ServicesBench { rounds, span, .. } = self.options;
+        front_ends::measure(*rounds, *span, &mut self.report, self.progress)
     }
 
     /// What can't be measured stays open; what is wrong ends the run.
@@ -344,6 +345,8 @@ pub fn bench_services(
     progress: &dyn Fn(&str),
 ) -> Result<Report, BenchError> {
     options.check()?;
+    // Before what takes long, which needs none.
+    options.dir.read_dir().map_err(place::system(&options.dir))?;
     let mut run = Run { options, report: Report::new(version, command), progress };
     let mut place = None;
     for (_, part) in Part::ALL.into_iter().filter(|(_, part)| options.has(*part)) {

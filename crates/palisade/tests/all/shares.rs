@@ -171,6 +171,25 @@ fn kill(process: Option<Pid>) {
 }
 
 #[test]
+fn a_folder_in_which_samba_would_end_without_a_word_is_refused() {
+    let [smb, nfs] = free_ports();
+    let of_nfs = Share { is_smb: false, ..share("docs") };
+    let mut wanted = Wanted { of: "t/v".into(), make: None, smb, nfs, shares: vec![of_nfs] };
+    let folder = PathBuf::from("/tmp").join("a".repeat(80));
+    let at = Place::new(&folder, "a-1");
+    let why = |wanted: &Wanted| {
+        let refused = at.serve(wanted, (Path::new("/dev/null"), 0)).expect_err("refused");
+        refused.to_string()
+    };
+    // By NFS alone it is tried: nobody has made the folder.
+    assert!(!why(&wanted).contains("too long"), "{}", why(&wanted));
+    wanted.shares.push(share("more"));
+    let said = why(&wanted);
+    // /tmp/aaa….shares/a-1.locks/msg.sock/4194304 has 119 bytes.
+    assert!(said.contains("too long paths") && said.contains("with 12 bytes less"), "{said}");
+}
+
+#[test]
 fn a_file_system_is_made_and_shared() {
     let Some(mut own) = Own::new() else { return };
     assert!(matches!(own.make(Type::Xfs, false), Told::Made));
