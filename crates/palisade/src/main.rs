@@ -257,6 +257,7 @@ mod tests {
         "bench remote",
         "bench remote-host",
         "bench serve-by-stand-ins",
+        "bench services",
         "check-config",
         "completion",
         "demo",
