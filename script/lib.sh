@@ -18,21 +18,17 @@ SHARE_TOOLS=(smbd:samba smbclient:smbclient smbpasswd:samba-common-bin testparm:
 SHARE_PLUGINS=(ganesha/libfsalvfs.so:nfs-ganesha-vfs libnss_wrapper.so:libnss-wrapper
     samba/vfs/acl_xattr.so:samba-vfs-modules)
 # What the tests need besides.
-TEST_TOOLS=(c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
+TEST_TOOLS=("${SHARE_TOOLS[@]}" c++:g++ qemu-io:qemu-utils nbdfuse:libnbd-bin fio:fio
     qemu-storage-daemon:qemu-system-common tgtd:tgt tgtadm:tgt pgrep:procps
     iscsi-ls:libiscsi-bin iscsi-test-cu:libiscsi-bin
-    smbd:samba smbclient:smbclient smbpasswd:samba-common-bin testparm:samba-common-bin
-    smbcontrol:samba-common-bin smbstatus:samba smbtorture:samba-testsuite setpriv:util-linux ganesha.nfsd:nfs-ganesha
-    nfs-ls:libnfs-utils nfs-cat:libnfs-utils
-    mkfs.ext4:e2fsprogs blkid:util-linux wipefs:util-linux
-    fusermount3:fuse3 sqlite3:sqlite3 losetup:util-linux fsfreeze:util-linux
-    mount:mount mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux
+    smbtorture:samba-testsuite setpriv:util-linux nfs-ls:libnfs-utils
+    fusermount3:fuse3 sqlite3:sqlite3 fsfreeze:util-linux
+    mkfs.xfs:xfsprogs xfs_repair:xfsprogs blkdiscard:util-linux blockdev:util-linux
     fallocate:util-linux)
 # Shared libraries that the tests compare with: "file:package".
 TEST_LIBRARIES=(libisal.so.2:libisal2)
 # What programs of others load besides, below /usr/lib/*: "file:package".
-TEST_PLUGINS=(qemu/block-iscsi.so:qemu-block-extra ganesha/libfsalvfs.so:nfs-ganesha-vfs
-    libnss_wrapper.so:libnss-wrapper samba/vfs/acl_xattr.so:samba-vfs-modules)
+TEST_PLUGINS=("${SHARE_PLUGINS[@]}" qemu/block-iscsi.so:qemu-block-extra)
 # What script/test-neon needs besides.
 NEON_TOOLS=(qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu)
 
