@@ -28,8 +28,8 @@ pub fn random_4k(
 ) -> Result<f64, BenchError> {
     let side = if op.writes() { "write" } else { "read" };
     let names: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
-    let output = Command::new("fio")
-        .args(["--name=raw", "--bs=4k", "--time_based", "--norandommap", "--randrepeat=0"])
+    let mut fio = Command::new("fio");
+    fio.args(["--name=raw", "--bs=4k", "--time_based", "--norandommap", "--randrepeat=0"])
         .args(["--file_service_type=random", "--gtod_reduce=1", "--output-format=json"])
         .args(["--thread", "--group_reporting", "--invalidate=0"])
         .arg(format!("--rw=rand{side}"))
@@ -37,15 +37,19 @@ pub fn random_4k(
         .arg(format!("--iodepth={depth}"))
         .arg(format!("--filename={}", names.join(":")))
         .arg(format!("--runtime={}ms", span.as_millis()))
-        .arg(format!("--cpus_allowed={}", first_cpu()))
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| BenchError::Fio(error.to_string()))?;
+        .arg(format!("--cpus_allowed={}", first_cpu()));
+    run(&mut fio, |report| rate(report, side))
+}
+
+/// Runs it; what there is to know of its report.
+fn run<T>(fio: &mut Command, known: impl FnOnce(&str) -> Option<T>) -> Result<T, BenchError> {
+    let output = fio.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| BenchError::Fio(error.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(BenchError::Fio(said.lines().next().unwrap_or("failed").to_owned()));
     }
-    rate(&String::from_utf8_lossy(&output.stdout), side)
+    known(&String::from_utf8_lossy(&output.stdout))
         .ok_or_else(|| BenchError::Fio("its report can't be understood".to_owned()))
 }
 
@@ -56,22 +60,14 @@ pub fn random_4k(
 /// `Fio`, if it can't be run or a read fails.
 pub fn direct_4k_reads(path: &Path, depth: usize, span: Duration) -> Result<Sample, BenchError> {
     let name = path.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
-    let output = Command::new("fio")
-        .args(["--name=reads", "--rw=randread", "--bs=4k", "--ioengine=libaio", "--direct=1"])
+    let mut fio = Command::new("fio");
+    fio.args(["--name=reads", "--rw=randread", "--bs=4k", "--ioengine=libaio", "--direct=1"])
         .args(["--time_based", "--norandommap", "--randrepeat=0", "--gtod_reduce=1", "--thread"])
         .args(["--output-format=json", "--readonly"])
         .arg(format!("--iodepth={depth}"))
         .arg(format!("--filename={name}"))
-        .arg(format!("--runtime={}ms", span.as_millis().max(1)))
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| BenchError::Fio(error.to_string()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(BenchError::Fio(said.lines().next().unwrap_or("failed").to_owned()));
-    }
-    reads(&String::from_utf8_lossy(&output.stdout))
-        .ok_or_else(|| BenchError::Fio("its report can't be understood".to_owned()))
+        .arg(format!("--runtime={}ms", span.as_millis().max(1)));
+    run(&mut fio, reads)
 }
 
 /// What was read, of fio's report, which notes of fio may precede.
