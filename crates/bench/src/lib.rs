@@ -54,6 +54,7 @@ pub mod html;
 pub mod isal;
 pub mod load;
 pub mod model;
+mod named;
 pub mod nvme_tcp;
 mod omitted;
 pub mod parity_bench;

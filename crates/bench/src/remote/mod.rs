@@ -29,6 +29,7 @@ mod tests;
 pub use host::{RemoteHost, serve_remote_host};
 
 use crate::error::BenchError;
+use crate::named::{by_name, name_of};
 use crate::report::Report;
 use crate::scale::Scale;
 use core::fmt;
@@ -85,18 +86,13 @@ impl FromStr for Part {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, part)| *part).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!("there is no such part; use {}", names.join(", "))
-        })
+        by_name(&Self::ALL, text)
     }
 }
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(_, part)| part == self);
-        f.write_str(name.map_or("", |(name, _)| name))
+        f.write_str(name_of(&Self::ALL, self))
     }
 }
 

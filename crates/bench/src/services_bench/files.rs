@@ -82,14 +82,21 @@ impl Memory {
         ShareName::new(SHARE).map_err(|error| failed("a name", &error))
     }
 
+    fn smb<'u>(&self, users: &'u [User]) -> smb::Server<'u> {
+        let folders = ["smb", "locks"].map(|name| self.folder.file(name));
+        smb::Server::new(folders, &self.folder.file("state"), users)
+    }
+
+    fn nfs(&self) -> nfs::Server {
+        nfs::Server::new(self.folder.file("nfs"), &self.folder.file("state"))
+    }
+
     /// Has it served by SMB at an address.
     fn serve_smb(&self, at: SocketAddr, password: &str) -> Result<u32, BenchError> {
         let user = User { name: USER.to_owned(), uid: GROUP + 1 };
         let name = UserName::new(USER).map_err(|error| failed("a name", &error))?;
-        let folders = ["smb", "locks"].map(|name| self.folder.file(name));
-        let state = self.folder.file("state");
         let users = [user];
-        let server = smb::Server::new(folders, &state, &users);
+        let server = self.smb(&users);
         let share = smb::Share {
             name: Self::name()?,
             path: self.path.clone(),
@@ -106,7 +113,7 @@ impl Memory {
     /// Has it served by NFS at an address.
     fn serve_nfs(&self, at: SocketAddr) -> Result<u32, BenchError> {
         let clients = CLIENTS.parse().map_err(|error| failed("addresses", &error))?;
-        let server = nfs::Server::new(self.folder.file("nfs"), &self.folder.file("state"));
+        let server = self.nfs();
         let share = nfs::Share {
             name: Self::name()?,
             number: 1,
@@ -117,6 +124,16 @@ impl Memory {
         let served = server.serve(&Nfs { address: at, shares: vec![share] });
         served.map_err(|error| failed("ganesha.nfsd", &error))?;
         process("ganesha.nfsd", server.process())
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        for ended in [self.smb(&[]).end(), self.nfs().end()] {
+            if let Err(error) = ended {
+                eprintln!("palisade: a server that was compared with: {error}");
+            }
+        }
     }
 }
 

@@ -9,8 +9,7 @@
 //! - [`target`]: an iSCSI target of tgt's over a volume, beside one over a file in memory.
 //! - [`files`]: shares of a volume by SMB and NFS, beside the same server over a folder in memory.
 //! - [`idle`]: what `palisade services` takes where nobody asks for anything.
-//! - [`place`]: what is measured; [`left`]: what an error leaves of it; [`clients`]: who reads;
-//!   [`tree`]: CPU time of servers.
+//! - [`place`]: what is measured; [`clients`]: who reads; [`tree`]: CPU time of servers.
 //!
 //! Invariants
 //! - Before a turn of [`files`] nothing of the file is in the page cache: it is read from drives.
@@ -19,7 +18,6 @@
 mod clients;
 mod files;
 mod idle;
-mod left;
 mod nbdfuse;
 mod place;
 mod target;
@@ -28,6 +26,7 @@ mod tree;
 use crate::api::take_turns;
 use crate::error::BenchError;
 use crate::front_ends;
+use crate::named::{by_name, name_of};
 use crate::report::{Goal, Report};
 use crate::stats::{Round, Sample, Spread, rate_ratio};
 use core::fmt;
@@ -127,18 +126,13 @@ impl FromStr for Part {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, part)| *part).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!("there is no such part; use {}", names.join(", "))
-        })
+        by_name(&Self::ALL, text)
     }
 }
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(_, part)| part == self);
-        f.write_str(name.map_or("", |(name, _)| name))
+        f.write_str(name_of(&Self::ALL, self))
     }
 }
 
@@ -360,7 +354,7 @@ pub fn bench_services(
     Ok(run.finish())
 }
 
-/// A folder of servers that are compared with; it goes when it is dropped.
+/// A folder of a server that is compared with; it goes when it is dropped, after the server.
 struct Beside(PathBuf);
 
 impl Beside {
@@ -380,7 +374,6 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        left::end(&self.0);
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

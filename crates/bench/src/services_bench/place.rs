@@ -2,12 +2,11 @@
 //! itself as a child.
 //!
 //! States: started → ready → gone, when it is dropped, with all that was made: exports and shares
-//! by the program's own commands, and what these leave, as after an error, by what `left` does.
+//! by the program's own commands, and what these leave, as after an error, as services end it.
 //!
 //! Both are of process groups of their own: Ctrl-C ends the work of this process, and that ends
 //! theirs.
 
-use super::left;
 use super::tree::Tree;
 use crate::error::BenchError;
 use crate::remote::process::{Process, failed, run, until};
@@ -28,7 +27,7 @@ const DRIVE_BYTES: u64 = 2 * GIB;
 const PATH_MOST: usize = 30;
 /// The folder of `palisade services`, and where it mounts file systems of shares.
 const SERVICES: &str = "s";
-pub const MOUNTS: &str = "s.shares";
+const MOUNTS: &str = "s.shares";
 /// The user of shares, and its password: nobody else comes to them meanwhile.
 pub const USER: &str = "bench";
 
@@ -37,9 +36,12 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        left::end(&self.0);
-        // What can't be removed is left to the person who owns it.
-        let _ = std::fs::remove_dir_all(&self.0);
+        match services::clear(&self.0.join(SERVICES)) {
+            // What can't be removed is left to the person who owns it.
+            Ok(()) => drop(std::fs::remove_dir_all(&self.0)),
+            // A file system may be mounted in it.
+            Err(error) => eprintln!("palisade: {} stays: {error}", self.0.display()),
+        }
     }
 }
 

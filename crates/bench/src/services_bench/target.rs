@@ -54,8 +54,10 @@ impl Memory {
             identity: Identity::of(Uuid(uuid)),
         };
         let instance = Instance::of(folder.path(), &[portal]);
-        instance.serve(&target).map_err(|error| failed("tgtd", &error))?;
-        Ok(Self { target, instance, _folder: folder })
+        // From here on it is ended, whatever comes of it.
+        let own = Self { target, instance, _folder: folder };
+        own.instance.serve(&own.target).map_err(|error| failed("tgtd", &error))?;
+        Ok(own)
     }
 
     fn process(&self) -> Result<u32, BenchError> {
@@ -67,8 +69,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // What it leaves is ended with its folder.
-        let _ = self.instance.end(&self.target.identity.target);
+        if let Err(error) = self.instance.end(&self.target.identity.target) {
+            eprintln!("palisade: tgtd that was compared with: {error}");
+        }
     }
 }
 
