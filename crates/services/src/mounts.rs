@@ -78,11 +78,11 @@ impl Listed {
 /// They can't be read.
 pub fn all(folder: &Path) -> io::Result<Arc<[Mounted]>> {
     let mut listed = lock(&LISTED);
-    if let Some(known) = listed.as_ref().filter(|known| known.is_new(folder)) {
-        return Ok(known.all.clone());
-    }
+    // That something has changed is told once: a list that is old is gone, if the next can't be
+    // read, too.
+    let known = listed.take().filter(|known| known.is_new(folder));
     // What is read now may be older than what changes meanwhile: that is told by the file.
-    let read = Listed::read(folder)?;
+    let read = known.map_or_else(|| Listed::read(folder), Ok)?;
     Ok(listed.insert(read).all.clone())
 }
 
