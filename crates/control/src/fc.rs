@@ -23,13 +23,22 @@ pub fn check(request: &view::CreateFc) -> Result<(), Error> {
     let names: BTreeSet<String> = initiators
         .iter()
         .map(|text| match is_nvme {
-            true => address::nqn(text).map(|name| name.to_string()),
+            true => host(text),
             false => wwpn(text).map(|name| name.to_string()),
         })
         .collect::<Result<_, _>>()?;
     match names.len() < initiators.len() {
         true => Err(Error::new(&say::PORTAL_TWICE, &[])),
         false => Ok(()),
+    }
+}
+
+/// The name of an NVMe host: the kernel's nvmet has a folder of that name.
+fn host(text: &str) -> Result<String, Error> {
+    let name = address::nqn(text)?;
+    match text.contains('/') {
+        true => Err(Error::new(&say::BAD_NQN, &[&text, &"nvmet takes no name that has a /"])),
+        false => Ok(name.to_string()),
     }
 }
 
@@ -41,7 +50,7 @@ fn wwpn(text: &str) -> Result<Wwpn, Error> {
 /// are recorded in one form each.
 ///
 /// # Errors
-/// It was not checked.
+/// It was not checked, or the port has as many as it can have.
 pub fn wanted<'a>(
     request: &view::CreateFc,
     recorded: impl Iterator<Item = &'a ExportAddress>,
@@ -56,7 +65,8 @@ pub fn wanted<'a>(
         _ => None,
     };
     let taken: BTreeSet<u16> = recorded.filter_map(unit_of).collect();
-    let unit = (1..UNITS_MAX).find(|unit| !taken.contains(unit)).unwrap_or(UNITS_MAX);
+    let free = (1..=UNITS_MAX).find(|unit| !taken.contains(unit));
+    let unit = free.ok_or_else(|| Error::new(&say::PORT_FULL, &[&port]))?;
     let initiators = request.initiators.iter().map(|text| wwpn(text)).collect::<Result<_, _>>()?;
     Ok(ExportAddress::Fc(FcExport { port, unit, initiators }))
 }
@@ -141,6 +151,8 @@ mod tests {
         assert_eq!(name(&request(false, &["nqn.2026-11.example:a"])), "BadWwpn");
         assert_eq!(name(&request(true, &["20:00:00:25:b5:00:00:02"])), "BadNqn");
         assert_eq!(check(&request(true, &["nqn.2026-11.example:a"])), Ok(()));
+        // It would lead out of the folder of the kernel's that hosts are in.
+        assert_eq!(name(&request(true, &["nqn.2026-11.example:a/../../x"])), "BadNqn");
         // One name in two forms.
         let twice = request(false, &["0x20000025b5000001", "20:00:00:25:B5:00:00:01"]);
         assert_eq!(name(&twice), "PortalTwice");
@@ -169,5 +181,22 @@ mod tests {
             let ExportAddress::Fc(own) = &address else { panic!("by FCP") };
             assert_eq!(own.unit, expected);
         }
+    }
+
+    #[test]
+    fn a_port_that_has_all_units_takes_no_other() {
+        let port: Wwpn = PORT.parse().expect("a name");
+        let at = |unit| ExportAddress::Fc(FcExport { port, unit, initiators: Vec::new() });
+        let mut all: Vec<ExportAddress> = (1..=UNITS_MAX).map(at).collect();
+        let said = wanted(&request(false, &[PORT]), all.iter()).expect_err("it is full");
+        assert_eq!(said.name, "PortFull");
+        let last = all.pop();
+        assert_eq!(
+            wanted(&request(false, &[PORT]), all.iter()).ok(),
+            last.map(|_| {
+                let initiators = vec![port];
+                ExportAddress::Fc(FcExport { port, unit: UNITS_MAX, initiators })
+            })
+        );
     }
 }

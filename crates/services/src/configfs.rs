@@ -8,8 +8,9 @@
 //! |------------------------------|--------------|-----------------------------------------|
 //! | no child                     | one is begun | done, or what it says, if it ends       |
 //! |                              |              | within a limit; else *it waits*         |
-//! | a child of an earlier call   | that alone   | done, or what it says, if it has ended; |
-//! |                              | is looked at | else *it waits*                         |
+//! | a child of an earlier call   | that alone   | what it says, if it has ended badly; if |
+//! |                              | is looked at | well, the place is looked at anew; else |
+//! |                              |              | *it waits*                              |
 //!
 //! Invariant: what may wait for requests under way is waited for no longer than the limit.
 //!
@@ -167,6 +168,12 @@ pub fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all.map(|own| own.path()).filter(|own| own.is_dir() && !own.is_symlink()).collect())
 }
 
+/// What is in a folder of the kernel's: folders, and links to such.
+pub fn folders_or_links(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten();
+    all.map(|own| own.path()).filter(|own| own.is_dir()).collect()
+}
+
 /// Whether a folder is one of a unit of LIO's.
 pub fn is_unit(folder: &Path) -> bool {
     name_of(folder).starts_with("lun_")
@@ -247,18 +254,23 @@ fn apart(place: &Path, begin: impl FnOnce() -> io::Result<Option<Child>>) -> io:
     within(LIMIT, place, begin)
 }
 
-/// Has a child do something at a place, unless there is nothing to do: this is waited for. Of one
-/// that is at work since an earlier call it is only looked whether it has ended.
+/// Children that are at work since an earlier call, by their places.
+static AT_WORK: Mutex<BTreeMap<PathBuf, Child>> = Mutex::new(BTreeMap::new());
+
+/// Has a child do something at a place, unless there is nothing to do: this is waited for. One that
+/// is at work since an earlier call has to have ended first.
 fn within(
     limit: Duration,
     place: &Path,
     begin: impl FnOnce() -> io::Result<Option<Child>>,
 ) -> io::Result<()> {
-    static AT_WORK: Mutex<BTreeMap<PathBuf, Child>> = Mutex::new(BTreeMap::new());
     let known = lock(&AT_WORK).remove(place);
-    let limit = if known.is_some() { LOOK } else { limit };
-    let begun = known.map_or_else(begin, |child| Ok(Some(child)))?;
-    let Some(mut child) = begun else { return Ok(()) };
+    known.map_or(Ok(()), |child| wait(LOOK, place, child))?;
+    begin()?.map_or(Ok(()), |child| wait(limit, place, child))
+}
+
+/// Waits for a child to end, for so long.
+fn wait(limit: Duration, place: &Path, mut child: Child) -> io::Result<()> {
     let end = Instant::now() + limit;
     let ended = loop {
         match child.try_wait()? {
@@ -329,16 +341,31 @@ pub mod tests {
         // It is at work for longer than is waited for.
         let told = within(LOOK, &place, || sleep("0.3")).expect_err("waits").to_string();
         assert_eq!(told, "nvmet waits for what is under way");
-        while apart(&place, || panic!("there is one")).is_err() {
-            std::thread::yield_now();
-        }
-        let begun = std::cell::Cell::new(false);
+        let begun = std::cell::Cell::new(0);
         let begin = || {
-            begun.set(true);
+            begun.set(begun.get() + 1);
             Ok(None)
         };
+        while apart(&place, begin).is_err() {
+            std::thread::yield_now();
+        }
+        assert_eq!(begun.get(), 1, "what is there is looked at once it has ended");
         apart(&place, begin).expect("nothing to do");
-        assert!(begun.get(), "none is at work");
+        assert_eq!(begun.get(), 2, "none is at work");
+    }
+
+    #[test]
+    fn what_is_there_again_goes_once_the_earlier_child_has_ended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("place");
+        fs::create_dir(&place).expect("made");
+        let mut sleep = Command::new("sleep");
+        let sleep = || sleep.arg("0.2").stderr(Stdio::piped()).spawn().map(Some);
+        within(LOOK, &place, sleep).expect_err("waits");
+        while remove_folder(&place).is_err() {
+            std::thread::yield_now();
+        }
+        assert!(!place.exists());
     }
 
     #[test]

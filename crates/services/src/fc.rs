@@ -37,6 +37,8 @@ pub const FC_HOSTS: &str = "/sys/class/fc_host";
 
 /// How a port is that works.
 const ONLINE: &str = "Online";
+/// What the roles of a port elsewhere have that serves something (its scsi_transport_fc.c).
+const TARGET: &str = "Target";
 /// What the kernel's words are where it has none.
 const UNKNOWN: &str = "unknown";
 /// The driver whose ports LIO has a fabric of their own for, and what others have.
@@ -76,6 +78,18 @@ impl Port {
     /// LIO's fabric of it.
     fn fabric(&self) -> &'static str {
         if self.seen.driver == QLOGIC { QLOGIC } else { LIBFC }
+    }
+
+    /// Whether this machine has units of others by it. They are lost for moments where its link
+    /// begins anew.
+    fn has_targets(&self) -> bool {
+        let host = configfs::name_of(&self.folder);
+        let number = host.trim_start_matches(|own: char| !own.is_ascii_digit());
+        let own = format!("rport-{number}:");
+        let Some(class) = self.folder.parent().and_then(Path::parent) else { return false };
+        let all = configfs::folders_or_links(&class.join("fc_remote_ports"));
+        let mut all = all.into_iter().filter(|port| configfs::name_of(port).starts_with(&own));
+        all.any(|port| configfs::read(&port.join("roles")).contains(TARGET))
     }
 
     /// What is wrong with it.
@@ -219,11 +233,12 @@ impl Kernel {
         }
         let initiators = own.initiators.iter().map(|text| Ok(name_of(text)?.to_string()));
         let link = port.folder.join("issue_lip");
+        let is_used = port.has_targets() || nvmet::is_at_work(&self.config, &name.to_string());
         let all = fcp::Wanted {
             path,
             serial: &own.serial,
             initiators: initiators.collect::<io::Result<BTreeSet<_>>>()?,
-            link: &link,
+            link: (!is_used).then_some(&*link),
         };
         let place = Place::Fcp(fabric.to_owned(), own.unit);
         let names = all.initiators.clone();
@@ -299,8 +314,13 @@ impl Kernel {
             Place::Fcp(fabric, number) => {
                 self.unit(id, mark.port, (fabric, *number)).end(&mark.names)?;
             }
-            Place::Nvme(_) if mark.is_others(folder, id)? => {}
-            Place::Nvme(name) => self.subsystem(mark.port, name).end(&mark.names)?,
+            Place::Nvme(name) => {
+                let subsystem = self.subsystem(mark.port, name);
+                match mark.is_others(folder, id)? {
+                    true => subsystem.leave(&mark.names)?,
+                    false => subsystem.end(&mark.names)?,
+                }
+            }
         }
         gone(std::fs::remove_file(mark_of(folder, id)))
     }

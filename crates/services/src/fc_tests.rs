@@ -183,6 +183,56 @@ fn what_another_export_has_stays() {
 }
 
 #[test]
+fn what_an_export_had_alone_goes_with_it() {
+    let tree = Tree::new();
+    tree.serve(subsystem("nqn.a"), 5).expect("made");
+    let mut mark = tree.mark().expect("there");
+    let kernel = tree.kernel();
+    // The subsystem is another export's by now, at another port; of the host that this one was to
+    // let in no more than its name was known.
+    mark.write(&tree.folder(), "b-2").expect("written");
+    let root = kernel.config.join("nvmet");
+    fs::create_dir(root.join("hosts/nqn.h2")).expect("made");
+    mark.names = ["nqn.h2".to_owned()].into();
+    mark.write(&tree.folder(), "a-1").expect("written");
+    let port = root.join("ports/7241");
+    configfs::unlink(&port.join("subsystems")).expect("left");
+    kernel.end(&tree.folder(), "a-1").expect("ended");
+    assert!(root.join("subsystems/nqn.a").is_dir() && root.join("hosts/nqn.h1").is_dir());
+    assert!(!port.exists() && !root.join("hosts/nqn.h2").exists());
+}
+
+#[test]
+fn the_link_of_a_port_begins_anew_only_where_nothing_else_uses_it() {
+    let tree = Tree::new();
+    tree.usual_port();
+    let link = tree.kernel().hosts.join("host3/issue_lip");
+    let far = tree.0.path().join("class/fc_remote_ports");
+    for (name, role) in [("rport-3:0-1", "FCP Initiator"), ("rport-31:0-1", "FCP Target")] {
+        fs::create_dir_all(far.join(name)).expect("made");
+        fs::write(far.join(name).join("roles"), role).expect("written");
+    }
+    let is_told = |unit_of| {
+        tree.serve(unit(PORT, unit_of), 5).expect("made");
+        let is_told = link.exists();
+        let _ = fs::remove_file(&link);
+        is_told
+    };
+    assert!(is_told(1));
+    fs::write(far.join("rport-3:0-1/roles"), "FCP Target, FCP Initiator").expect("written");
+    assert!(!is_told(2), "this machine has units by it");
+    fs::remove_dir_all(far).expect("removed");
+    assert!(is_told(3));
+    let port = tree.kernel().config.join("nvmet/ports/9");
+    fs::create_dir_all(port.join("subsystems")).expect("made");
+    fs::write(port.join("addr_trtype"), "fc").expect("written");
+    fs::write(port.join("addr_traddr"), "nn-0x1:pn-0x2000020000000010").expect("written");
+    assert!(is_told(4), "nvmet serves nothing at it");
+    std::os::unix::fs::symlink("/", port.join("subsystems/nqn.other")).expect("made");
+    assert!(!is_told(5), "nvmet serves something at it");
+}
+
+#[test]
 fn what_is_missing_is_told() {
     let tree = Tree::new();
     let why = |kind| tree.serve(kind, 5).map(drop).expect_err("it can't be").to_string();

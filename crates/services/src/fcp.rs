@@ -21,12 +21,13 @@
 //! |                 |                              | what nobody has any more                   |
 //!
 //! Who is logged in at the port as a stranger does not ask again by itself: once something was made
-//! at a port where nobody else is logged in, its link begins anew.
+//! at a port that nothing else uses, its link begins anew.
 //!
 //! Invariants
 //! - Of a port, which all its exports share, only the own unit and its mappings are touched, and
 //!   what nobody has.
-//! - The link of a port at which somebody is logged in is left alone: writes under way might hang.
+//! - The link of a port at which somebody is logged in, or by which more is done than LIO does, is
+//!   left alone: what is under way might hang.
 
 use crate::configfs::{
     LIO, changing, folders, is_unit, link, links, mkdir, name_of, put, read, remove_folder,
@@ -69,8 +70,8 @@ pub struct Wanted<'a> {
     pub serial: &'a str,
     /// Names of ports that may have it.
     pub initiators: BTreeSet<String>,
-    /// By what the link of its port begins anew.
-    pub link: &'a Path,
+    /// By what the link of its port begins anew; none of one by which more is done than LIO does.
+    pub link: Option<&'a Path>,
 }
 
 impl Unit {
@@ -156,9 +157,12 @@ impl Unit {
             put(&self.access_state(), SERVES)?;
         }
         let is_alone = || self.accesses().is_ok_and(|all| !all.iter().any(|own| is_had(own)));
-        if is_new && is_alone() {
+        if let Some(link) = wanted.link
+            && is_new
+            && is_alone()
+        {
             // A port whose link can't begin anew has none, or asks by itself.
-            let _ = put(wanted.link, "1");
+            let _ = put(link, "1");
         }
         self.sessions()
     }
@@ -327,7 +331,7 @@ mod tests {
                 path: Path::new("/dev/no-such"),
                 serial: "5e1a",
                 initiators: initiators.iter().map(|own| (*own).to_owned()).collect(),
-                link: &link,
+                link: Some(&link),
             };
             unit.stand(&wanted, false).and_then(|()| unit.serve(&wanted))
         }

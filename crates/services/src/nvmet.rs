@@ -189,7 +189,7 @@ impl Subsystem {
     /// Lets in these hosts, and no others.
     fn let_in(&self, hosts: &BTreeSet<String>) -> io::Result<()> {
         for host in hosts {
-            let known = self.root.join("hosts").join(host);
+            let known = self.host(host)?;
             let own = self.allowed().join(host);
             if !own.is_symlink() {
                 mkdir(&known)?;
@@ -210,10 +210,18 @@ impl Subsystem {
     }
 
     fn forget_hosts(&self, hosts: impl Iterator<Item = String>) {
-        for host in hosts {
+        for host in hosts.filter_map(|name| self.host(&name).ok()) {
             // Other subsystems may let it in.
-            let _ = rmdir(&self.root.join("hosts").join(host));
+            let _ = rmdir(&host);
         }
+    }
+
+    /// Where a host of this name is known.
+    fn host(&self, name: &str) -> io::Result<PathBuf> {
+        if name.is_empty() || name.starts_with('.') || name.contains('/') {
+            return Err(io::Error::other(format!("{name} is no name that nvmet takes for a host")));
+        }
+        Ok(self.root.join("hosts").join(name))
     }
 
     /// Has its port serve it, and no other.
@@ -309,6 +317,25 @@ impl Subsystem {
         self.remove_port()
     }
 
+    /// Leaves it to another export, which has it by now: hosts of these names and the port go, if
+    /// nobody has them.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn leave(&self, names: &BTreeSet<String>) -> io::Result<()> {
+        let changing = changing(NVMET);
+        let _held = lock(&changing);
+        if !self.root.is_dir() {
+            return Ok(());
+        }
+        let is_left = |port: &PathBuf| !self.link_at(port).is_symlink();
+        let ports = self.ports()?.into_iter().filter(is_left);
+        let mut groups = ports.filter_map(|port| self.access_at(&port));
+        groups.try_for_each(|access| rmdir(&access))?;
+        self.forget_hosts(names.iter().cloned());
+        self.remove_port()
+    }
+
     /// Removes its port, if that was made here and serves nothing.
     fn remove_port(&self) -> io::Result<()> {
         let end = format!(":pn-0x{}", digits(&self.port));
@@ -320,6 +347,13 @@ impl Subsystem {
         }
         Ok(())
     }
+}
+
+/// Whether nvmet serves something at the Fibre Channel port of this name.
+pub fn is_at_work(config: &Path, port: &str) -> bool {
+    let end = format!(":pn-0x{}", digits(port));
+    let all = folders(&config.join(NVMET).join("ports")).unwrap_or_default();
+    all.iter().any(|own| is_at(own, |address| address.ends_with(&end)) && is_used(own))
 }
 
 /// The digits of a port's name.
@@ -419,6 +453,7 @@ mod tests {
         );
         own.rest().expect("rests");
         assert!(is_served(&own) && read(&state) == RESTS);
+        assert!(is_at_work(tree.0.path(), PORT) && !is_at_work(tree.0.path(), UUID));
         serve(&own, &wanted(&["nqn.h1"]), false).expect("one less");
         assert_eq!(read(&state), SERVES);
         assert!(is_served(&own));
@@ -426,6 +461,21 @@ mod tests {
         own.end(&BTreeSet::new()).expect("ended");
         for folder in ["hosts", "subsystems", "ports"] {
             assert_eq!(tree.names(folder), Vec::<String>::new(), "{folder}");
+        }
+        assert!(!is_at_work(tree.0.path(), PORT));
+    }
+
+    #[test]
+    fn a_name_leads_to_no_other_folder() {
+        let tree = Tree::new();
+        let own = tree.subsystem(NAMES[0]);
+        let victim = tree.root().join("victim");
+        fs::create_dir(&victim).expect("made");
+        for name in ["../victim", "nqn.a/../../victim", "..", ""] {
+            let told = serve(&own, &wanted(&[name]), false).expect_err(name).to_string();
+            assert!(told.contains("no name that nvmet takes"), "{told}");
+            own.end(&BTreeSet::from([name.to_owned()])).expect("ended");
+            assert!(victim.is_dir(), "{name}");
         }
     }
 

@@ -15,6 +15,7 @@ pub const ELSEWHERE: &[(&str, &str, &[&str])] = &[
         &["FabricNotStarted", "FabricSilent", "SubsystemInUse"],
     ),
     ("crates/control/src/fc.rs", "a_volume_is_at_a_port_once", &["AlreadyAtAPort"]),
+    ("crates/control/src/fc.rs", "a_port_that_has_all_units_takes_no_other", &["PortFull"]),
     (PORTS, "what_is_no_port_is_refused", &["BadWwpn"]),
     (
         ISCSI,

@@ -116,6 +116,10 @@ messages! { EXPORTS:
         "to change its port or initiators, delete it first: palisade export delete %3",
         "A volume is one unit by FCP, and one subsystem by NVMe: what a host reserves counts for \
          all of them.";
+    PORT_FULL: "PortFull" Failed Daemon [Text("PORT")]
+        "port %1 has as many units as a Fibre Channel port can have",
+        "delete an export there, or use another port: palisade port list shows them",
+        "A port has LUNs 1 to 4095 for exports of all arrays.";
     ALREADY_EXPORTED: "AlreadyExported" Failed Daemon [Text("ARRAY"), Text("VOLUME")]
         "%1/%2 is exported there already",
         "list exports with: palisade export list",
