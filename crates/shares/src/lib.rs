@@ -225,9 +225,6 @@ impl<'a> Place<'a> {
     /// # Errors
     /// It can't be; a server that can't serve is told in what is served.
     pub fn serve(&self, wanted: &Wanted, device: (&Path, u64)) -> io::Result<Told> {
-        if wanted.shares.iter().any(|share| share.is_smb) {
-            self.is_short()?;
-        }
         private(&self.servers())?;
         let [making, made] = [MAKING, MADE].map(|name| self.servers().join(name));
         if let Some(make) = wanted.make {
@@ -272,7 +269,8 @@ impl<'a> Place<'a> {
     /// Whether Samba's sockets have paths that they may have: its processes have one each beside
     /// the locks, and end without a word where they can't.
     fn is_short(&self) -> io::Result<()> {
-        let socket = self.locks().join("msg.sock/4194304");
+        let most = std::fs::read_to_string("/proc/sys/kernel/pid_max")?;
+        let socket = self.locks().join("msg.sock").join(most.trim());
         let over = socket.as_os_str().len().saturating_sub(SOCKET_PATH_MAX);
         if over == 0 {
             return Ok(());
@@ -381,7 +379,8 @@ impl<'a> Place<'a> {
             return self.ended("smb", || server.end());
         }
         let own = smb::Smb { address: wanted.smb, shares };
-        let asked = || server.serve(&own).and_then(|()| server.ask(&own));
+        let serve = || self.is_short().and_then(|()| server.serve(&own));
+        let asked = || serve().and_then(|()| server.ask(&own));
         let version = self.version("smb", smb::version);
         Some(told(clients::to(wanted.smb.port(), clients), version, asked, || server.process()))
     }

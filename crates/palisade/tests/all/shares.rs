@@ -71,11 +71,15 @@ fn share(text: &str) -> Share {
 
 impl Own {
     fn new() -> Option<Self> {
+        Self::at_folder("services")
+    }
+
+    fn at_folder(name: &str) -> Option<Self> {
         if !tools_are_there(TOOLS) || !loops::are_to_be_had() {
             return None;
         }
         let place = tempfile::tempdir().expect("a folder");
-        let folder = place.path().canonicalize().expect("there").join("services");
+        let folder = place.path().canonicalize().expect("there").join(name);
         std::fs::create_dir(&folder).expect("made");
         std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).expect("open");
         let file = place.path().join("device");
@@ -171,22 +175,23 @@ fn kill(process: Option<Pid>) {
 }
 
 #[test]
-fn a_folder_in_which_samba_would_end_without_a_word_is_refused() {
-    let [smb, nfs] = free_ports();
-    let of_nfs = Share { is_smb: false, ..share("docs") };
-    let mut wanted = Wanted { of: "t/v".into(), make: None, smb, nfs, shares: vec![of_nfs] };
-    let folder = PathBuf::from("/tmp").join("a".repeat(80));
-    let at = Place::new(&folder, "a-1");
-    let why = |wanted: &Wanted| {
-        let refused = at.serve(wanted, (Path::new("/dev/null"), 0)).expect_err("refused");
-        refused.to_string()
-    };
-    // By NFS alone it is tried: nobody has made the folder.
-    assert!(!why(&wanted).contains("too long"), "{}", why(&wanted));
-    wanted.shares.push(share("more"));
-    let said = why(&wanted);
-    // /tmp/aaa….shares/a-1.locks/msg.sock/4194304 has 119 bytes.
-    assert!(said.contains("too long paths") && said.contains("with 12 bytes less"), "{said}");
+fn a_folder_in_which_samba_would_end_without_a_word_is_told() {
+    let name = "a".repeat(80);
+    let Some(mut own) = Own::at_folder(&name) else { return };
+    assert!(matches!(own.make(Type::Ext4, false), Told::Made));
+    let served = own.serve();
+    let (smb, nfs) = (served.smb.expect("told"), served.nfs.expect("told"));
+    // A process's socket is FOLDER.shares/a-1.locks/msg.sock/PID: 107 bytes at most.
+    let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").expect("read");
+    let digits = most.trim().len();
+    let over = own.folder.as_os_str().len() + ".shares/a-1.locks/msg.sock/".len() + digits - 107;
+    let why = smb.problem.expect("it would end without a word");
+    let advice = format!("with {over} bytes less");
+    assert!(why.contains("too long paths") && why.contains(&advice), "{why}");
+    assert!(smb.process.is_none() && nfs.problem.is_none() && nfs.problems.is_empty(), "{nfs:?}");
+    let (is_there, said) = own.nfs("nfs-ls", "/docs");
+    assert!(is_there, "{said}");
+    own.end();
 }
 
 #[test]
