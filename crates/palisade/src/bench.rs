@@ -493,7 +493,7 @@ fn services(args: &ServicesArgs, command: &str) -> ExitCode {
         program,
         stop: Arc::default(),
     };
-    evaluate::end_in_order(options.stop.clone());
+    evaluate::end_in_order(options.stop.clone(), "what was made goes");
     let report = bench_services(&options, env!("CARGO_PKG_VERSION"), command, &tell);
     print(report, args.json, args.out.as_deref(), Report::to_table)
 }

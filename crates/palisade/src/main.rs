@@ -43,6 +43,7 @@ mod serve;
 mod services;
 mod share;
 mod shelf;
+mod signals;
 mod sse;
 mod status;
 mod task;

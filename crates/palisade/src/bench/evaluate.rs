@@ -257,22 +257,17 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
     })
 }
 
-/// Has Ctrl-C set `stop`; once more ends the program at once.
-pub fn end_in_order(stop: Arc<AtomicBool>) {
-    let wait = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                if stop.swap(true, Ordering::Relaxed) {
-                    std::process::exit(130);
-                }
-                eprintln!("palisade: ending; what was made on drives is wiped");
-            }
-        });
+/// Has Ctrl-C, or another signal to end, set `stop`; once more ends the program at once. `goes` is
+/// what is said of what was made.
+pub fn end_in_order(stop: Arc<AtomicBool>, goes: &'static str) {
+    let told = move || {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("palisade: ending; {goes}");
     };
-    // Without it Ctrl-C ends the program, and leaves records on drives.
-    let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    // Without it such a signal ends the program, and leaves what was made.
+    let _ = crate::signals::watch(told);
 }
 
 /// Carries a procedure out: what is asked for, until Ctrl-C, and where its report goes.
@@ -282,7 +277,7 @@ fn carry_out(
     procedure: impl FnOnce(&Options) -> Result<Report, BenchError>,
 ) -> ExitCode {
     let Some(options) = options(target, work) else { return ExitCode::from(2) };
-    end_in_order(options.stop.clone());
+    end_in_order(options.stop.clone(), "what was made on drives is wiped");
     output.print(procedure(&options))
 }
 

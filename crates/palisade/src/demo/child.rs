@@ -25,34 +25,14 @@ pub const LOOK: Duration = Duration::from_millis(2);
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens for the signals from now on, on a thread of its own; they no longer end the process.
+    /// Listens for the signals from now on: they no longer end the process.
     ///
     /// # Errors
     /// If the signals can't be listened for.
     pub fn watch() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
         let interrupt = Self::default();
         let set = interrupt.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (mut int, mut term, mut hup) = {
-            let _context = runtime.enter();
-            let one = |kind| signal(kind);
-            (
-                one(SignalKind::interrupt())?,
-                one(SignalKind::terminate())?,
-                one(SignalKind::hangup())?,
-            )
-        };
-        thread::Builder::new().name("signals".into()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = int.recv() => {}
-                    _ = term.recv() => {}
-                    _ = hup.recv() => {}
-                }
-            });
-            set.0.store(true, Ordering::Release);
-        })?;
+        crate::signals::watch(move || set.0.store(true, Ordering::Release))?;
         Ok(interrupt)
     }
 

@@ -86,7 +86,7 @@ pub fn serve(
         eprint!("{}", serve::told(plan, place, bytes, &ways));
         serve::print(&format!("console {url} {USER} {password}\n"))?;
     }
-    serve::watch(&mut daemon, interrupt)?;
+    serve::watch(|| daemon.ended(), interrupt)?;
     drop(load);
     daemon.stop()
 }

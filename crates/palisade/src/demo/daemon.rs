@@ -29,13 +29,45 @@ pub const ARRAY: &str = "demo";
 /// The volume's name.
 pub const VOLUME: &str = "demo/vol";
 
+/// A process of this program that says something; killed when dropped.
+#[derive(Debug)]
+pub struct Process {
+    running: Running,
+    log: PathBuf,
+}
+
+impl Process {
+    /// The error of one that has ended, if it has.
+    pub fn ended(&mut self) -> Option<DemoError> {
+        let status = self.running.ended()?;
+        Some(self.failure(child::how(status)))
+    }
+
+    /// Its error, with the last lines of what it said.
+    fn failure(&self, how: String) -> DemoError {
+        self.running.failure(how, self.said())
+    }
+
+    /// The last lines of what it said.
+    pub fn said(&self) -> String {
+        said(&self.log)
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.running.kill();
+        while self.running.ended().is_none() {
+            thread::sleep(child::LOOK);
+        }
+    }
+}
+
 /// A running daemon; killed when dropped.
 #[derive(Debug)]
 pub struct Daemon {
-    running: Running,
+    process: Process,
     program: PathBuf,
     socket: PathBuf,
-    log: PathBuf,
     interrupt: Interrupt,
 }
 
@@ -58,30 +90,30 @@ impl Daemon {
         let program = std::env::current_exe().map_err(DemoError::file(&config))?;
         let mut command = Command::new(&program);
         command.arg("serve").arg("--config").arg(&config);
-        let log = place.log();
-        let running = ready(&mut command, &log, interrupt)?;
-        Ok(Self { running, program, socket: place.socket(), log, interrupt: interrupt.clone() })
+        let process = ready(&mut command, place.log(), interrupt)?;
+        Ok(Self { process, program, socket: place.socket(), interrupt: interrupt.clone() })
     }
 
     /// Starts `palisade services` beside it, and waits until it is ready.
     ///
     /// # Errors
     /// If it does not become ready.
-    pub fn services(&self, place: &Place) -> Result<Running, DemoError> {
+    pub fn services(&self, place: &Place) -> Result<Process, DemoError> {
         let mut command = Command::new(&self.program);
         command.arg("services").arg("--config").arg(place.config());
-        ready(&mut command, &place.services_log(), &self.interrupt)
+        // Whoever uses a ublk device waits for a daemon that has died to come back: none will.
+        command.env("PALISADE_UBLK", "off");
+        ready(&mut command, place.services_log(), &self.interrupt)
     }
 
     /// The error of a daemon that has ended, if it has.
     pub fn ended(&mut self) -> Option<DemoError> {
-        let status = self.running.ended()?;
-        Some(self.running.failure(child::how(status), self.said()))
+        self.process.ended()
     }
 
     /// The last lines of what it said.
     pub fn said(&self) -> String {
-        said(&self.log)
+        self.process.said()
     }
 
     /// Runs a command of the command line with `--json` and returns what it printed.
@@ -173,33 +205,29 @@ impl Daemon {
     /// # Errors
     /// If it does not.
     pub fn stop(mut self) -> Result<(), DemoError> {
-        self.running.ask_to_end();
-        let status = self.running.wait(None, STOP)?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(self.running.failure(child::how(status), self.said()))
+        self.process.running.ask_to_end();
+        let status = self.process.running.wait(None, STOP)?;
+        if status.success() { Ok(()) } else { Err(self.process.failure(child::how(status))) }
     }
 }
 
 /// Starts a process of this program that ends with the demo, and waits until it says that it is
 /// ready. What else it says goes to a file.
-fn ready(command: &mut Command, log: &Path, interrupt: &Interrupt) -> Result<Running, DemoError> {
-    let file = File::create(log).map_err(DemoError::file(log))?;
+fn ready(command: &mut Command, log: PathBuf, interrupt: &Interrupt) -> Result<Process, DemoError> {
+    let file = File::create(&log).map_err(DemoError::file(&log))?;
     command.env(super::PARENT, "1").stdout(Stdio::piped()).stderr(file);
-    let mut running = Running::start(command)?;
-    let (ready, start) = (watch_ready(running.child().stdout.take()), Instant::now());
+    let mut own = Process { running: Running::start(command)?, log };
+    let (ready, start) = (watch_ready(own.running.child().stdout.take()), Instant::now());
     while ready.recv_timeout(POLL).is_err() {
         interrupt.check()?;
-        if let Some(status) = running.ended() {
-            return Err(running.failure(child::how(status), said(log)));
+        if let Some(cause) = own.ended() {
+            return Err(cause);
         }
         if start.elapsed() > START {
-            let ended = format!("was not ready within {} s", START.as_secs());
-            return Err(running.failure(ended, said(log)));
+            return Err(own.failure(format!("was not ready within {} s", START.as_secs())));
         }
     }
-    Ok(running)
+    Ok(own)
 }
 
 /// The last lines of a file.

@@ -41,6 +41,7 @@ impl DemoError {
             Self::Usage(_) => "see `palisade demo --help`".into(),
             Self::Missing(programs) => {
                 let mut packages: Vec<_> = programs.iter().map(|(_, package)| *package).collect();
+                packages.sort_unstable();
                 packages.dedup();
                 let packages = packages.join(" ");
                 format!(
@@ -48,7 +49,9 @@ impl DemoError {
                      does that)"
                 )
             }
-            Self::NotRoot => "start it as root: sudo script/demo --share".into(),
+            Self::NotRoot => {
+                "start it as root: sudo palisade demo --share (script/demo does that)".into()
+            }
             Self::File(..) => "name a writable folder with --dir".into(),
             Self::Command { .. } | Self::Wrong(_) => {
                 "repeat it with --dir DIR to keep the drives, and report it with this message"

@@ -23,7 +23,7 @@ const OWN: &[&str] = &[
     "nbd.sock",
     "load.sock",
     "services.log",
-    "source.bin",
+    Place::SOURCE,
     "smb.login",
     STATE,
 ];
@@ -55,7 +55,7 @@ impl Drives {
 /// First line of the demo's configuration: a folder that has it may be used again.
 pub const MARK: &str = "# Made by `palisade demo`.";
 
-/// A folder that is removed with all in it when this is dropped.
+/// A folder that is removed with all in it when this is dropped; none where that has no name.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -84,11 +84,18 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Has it outlive this.
+    fn stay(mut self) {
+        self.0 = PathBuf::new();
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.0.as_os_str().is_empty() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
 
@@ -107,6 +114,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// What a client of SMB writes to a share.
+    pub const SOURCE: &str = "source.bin";
+    /// What a line of the configuration begins with that says where services are.
+    pub const SERVICES: &str = "services = ";
+
     /// Makes the folder, or empties the given one of what an earlier demo left.
     ///
     /// # Errors
@@ -199,14 +211,30 @@ impl Place {
         self.dir.join("services.log")
     }
 
-    /// What a client of SMB writes to a share.
+    /// Where [`Place::SOURCE`] is.
     pub fn source(&self) -> PathBuf {
-        self.dir.join("source.bin")
+        self.dir.join(Self::SOURCE)
     }
 
     /// As whom it logs in.
     pub fn login(&self) -> PathBuf {
         self.dir.join("smb.login")
+    }
+
+    /// The folder of what `palisade services` made is no more: those who have the configuration
+    /// start a daemon without it. What could not be ended stays where it is, as it may be mounted.
+    fn forget_services(&mut self) {
+        let folder = self.services();
+        let Some(own) = self.services.take() else { return };
+        if !services::left(&folder).is_empty() {
+            eprintln!("palisade demo: something is left in {}", folder.display());
+            own.stay();
+        }
+        if let Ok(text) = fs::read_to_string(self.config()) {
+            let lines = text.lines().filter(|line| !line.starts_with(Self::SERVICES));
+            let kept: String = lines.map(|line| format!("{line}\n")).collect();
+            let _ = fs::write(self.config(), kept);
+        }
     }
 
     fn sockets(&self) -> &Path {
@@ -263,6 +291,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.forget_services();
         if self.keep {
             let sockets = [self.socket(), self.nbd_socket(), self.load_socket()];
             let files = [self.read_back(), self.source(), self.login()];
@@ -306,6 +335,28 @@ mod tests {
         assert!(drive.exists() && !back.exists());
         drop(Place::new(Some(given.path()), Drives::Plain).expect("an earlier demo's folder"));
         assert!(!drive.exists());
+    }
+
+    #[test]
+    fn what_services_left_stays_and_the_configuration_knows_them_no_more() {
+        let given = tempfile::tempdir().expect("a directory");
+        for is_left in [false, true] {
+            let mut place = Place::new(Some(given.path()), Drives::Plain).expect("taken");
+            place.open_to_shares().expect("made");
+            let folder = place.services();
+            fs::create_dir(&folder).expect("made");
+            let line = format!("{}\"{}\"", Place::SERVICES, folder.display());
+            fs::write(place.config(), format!("{MARK}\n{line}\ncores = 1\n")).expect("written");
+            if is_left {
+                fs::write(folder.join("a-1.shares"), "x").expect("written");
+            }
+            let config = place.config();
+            drop(place);
+            assert_eq!(folder.exists(), is_left);
+            let text = fs::read_to_string(config).expect("read");
+            assert_eq!(text, format!("{MARK}\ncores = 1\n"));
+            let _ = fs::remove_dir_all(folder.parent().expect("one"));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
         true => print(&format!("{}\n", object(plan, place, bytes, &ways)))?,
         false => print(&told(plan, place, bytes, &ways))?,
     }
-    watch(&mut daemon, interrupt)?;
+    watch(|| daemon.ended(), interrupt)?;
     daemon.stop()
 }
 
@@ -61,10 +61,13 @@ pub fn print(text: &str) -> Result<(), DemoError> {
 /// Waits until somebody asks to end.
 ///
 /// # Errors
-/// If the daemon ends first.
-pub fn watch(daemon: &mut Daemon, interrupt: &Interrupt) -> Result<(), DemoError> {
+/// That of what `ended` looks at, if that ends first.
+pub fn watch(
+    mut ended: impl FnMut() -> Option<DemoError>,
+    interrupt: &Interrupt,
+) -> Result<(), DemoError> {
     while !interrupt.came() {
-        if let Some(problem) = daemon.ended() {
+        if let Some(problem) = ended() {
             return Err(problem);
         }
         thread::sleep(LOOK * 10);

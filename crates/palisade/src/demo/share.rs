@@ -5,14 +5,15 @@
 //! shared any more → stopped. With `--serve`: shared → serving → not shared any more → stopped.
 //!
 //! Invariant: whatever ends the demo, neither servers, mounts nor devices of it are left; only
-//! SIGKILL leaves them. The password is new each time, and is in no argument.
+//! SIGKILL leaves them. The password is new each time, and is in no argument. Devices are FUSE files
+//! with a loop device: their users get errors where the daemon dies, while those of ublk's wait.
 //!
 //! What the machine keeps of files in memory is dropped before they are read, so that drives are
 //! asked; where it can't be, that is said.
 
-use super::child::{self, Interrupt, Running};
+use super::child::{self, Interrupt};
 use super::console::password;
-use super::daemon::{Daemon, VOLUME};
+use super::daemon::{Daemon, Process, VOLUME};
 use super::error::DemoError;
 use super::place::Place;
 use super::plan::Plan;
@@ -26,6 +27,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Once;
 use units::MIB;
 
 /// The share, and the user who may have it.
@@ -70,7 +72,7 @@ fn all(
 /// A daemon beside which `palisade services` can be.
 fn start(place: &Place, interrupt: &Interrupt) -> Result<Daemon, DemoError> {
     let folder = Value::from(place.services().to_string_lossy());
-    Daemon::start(place, &format!("services = {folder}\n"), interrupt)
+    Daemon::start(place, &format!("{}{folder}\n", Place::SERVICES), interrupt)
 }
 
 fn with_daemon(
@@ -87,7 +89,7 @@ fn with_daemon(
     })?;
     let Some(mut own) = own else { return Ok(()) };
     own.urls.iter().for_each(|url| show.say(&format!("  {url}")));
-    own.outlive(show, daemon, plan)?;
+    own.outlive(show, daemon, plan).map_err(|why| own.cause(why))?;
     show.step("unshare", "sharing it no more: nothing of it is left", |_| {
         own.end(daemon).map(|()| 0)
     })
@@ -102,19 +104,19 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
     show.fill()?;
     let mut daemon = start(place, interrupt)?;
     show.create(&daemon)?;
-    let own = Sharing::make(&daemon, place, interrupt)?;
+    let mut own = Sharing::make(&daemon, place, interrupt)?;
     match plan.json {
         true => serve::print(&format!("{}\n", own.object(plan, place)))?,
         false => serve::print(&own.told(plan, place))?,
     }
-    serve::watch(&mut daemon, interrupt)?;
+    serve::watch(|| daemon.ended().or_else(|| own.services.ended()), interrupt)?;
     own.end(&daemon)?;
     daemon.stop()
 }
 
 /// `palisade services`, and the share that it serves. Whoever drops it has nothing left of them.
 struct Sharing<'a> {
-    services: Running,
+    services: Process,
     place: &'a Place,
     interrupt: &'a Interrupt,
     /// Where SMB and NFS are listened for.
@@ -145,8 +147,18 @@ impl<'a> Sharing<'a> {
             bytes: (volume / PART / MIB * MIB).clamp(MIB, FILE_BYTES_MAX),
             written: Vec::new(),
         };
-        own.share(daemon)?;
+        own.share(daemon).map_err(|why| own.cause(why))?;
         Ok(own)
+    }
+
+    /// Why something failed: `palisade services` has ended, or what it says of it is shown.
+    fn cause(&mut self, why: DemoError) -> DemoError {
+        let ended = self.services.ended();
+        let said = self.services.said();
+        if ended.is_none() && !said.is_empty() && !matches!(why, DemoError::Interrupted) {
+            eprintln!("palisade services said:\n  {said}");
+        }
+        ended.unwrap_or(why)
     }
 
     fn share(&mut self, daemon: &Daemon) -> Result<(), DemoError> {
@@ -217,7 +229,9 @@ impl<'a> Sharing<'a> {
         // No drive begins with the same bytes.
         random::overwrite(&source, self.bytes, 2000 + number as u64, self.interrupt)?;
         let (sum, bytes) = random::sum_of_file(&source, self.interrupt)?;
-        let mut client = self.smb(&format!("put {} {}", source.display(), FILES[number]));
+        // The client takes its words apart at spaces: the path of a folder may have some.
+        let mut client = self.smb(&format!("put {} {}", Place::SOURCE, FILES[number]));
+        client.current_dir(self.place.dir());
         child::run(&mut client, self.interrupt)?;
         show.say(&format!("  {}, SHA-256 {}", FILES[number], hex(&sum)));
         self.written.push((sum, bytes));
@@ -300,9 +314,6 @@ impl<'a> Sharing<'a> {
 impl Drop for Sharing<'_> {
     fn drop(&mut self) {
         self.services.kill();
-        while self.services.ended().is_none() {
-            std::thread::sleep(child::LOOK);
-        }
         // Also where the daemon has ended, or the share could not be deleted.
         if let Err(error) = services::clear(&self.place.services()) {
             eprintln!("palisade demo: {error}");
@@ -319,9 +330,12 @@ enum By {
 
 /// Has the machine keep no files in memory that are written already.
 fn forget() {
+    static TOLD: Once = Once::new();
     rustix::fs::sync();
     if let Err(error) = fs::write("/proc/sys/vm/drop_caches", "1\n") {
-        eprintln!("palisade demo: what is read may come from memory: drop_caches: {error}");
+        TOLD.call_once(|| {
+            eprintln!("palisade demo: what is read may come from memory: drop_caches: {error}");
+        });
     }
 }
 

@@ -19,11 +19,17 @@ const NEEDED: &[(&str, &str)] = &[
 const NEEDED_TO_SHARE: &[(&str, &str)] = &[
     ("smbd", "samba"),
     ("smbpasswd", "samba-common-bin"),
+    ("testparm", "samba-common-bin"),
+    ("smbcontrol", "samba-common-bin"),
+    ("smbstatus", "samba"),
     ("smbclient", "smbclient"),
     ("ganesha.nfsd", "nfs-ganesha-vfs"),
     ("nfs-cat", "libnfs-utils"),
     ("mkfs.ext4", "e2fsprogs"),
     ("blkid", "util-linux"),
+    ("wipefs", "util-linux"),
+    ("losetup", "util-linux"),
+    ("timeout", "coreutils"),
 ];
 
 /// A program of the search path; file system tools are found where Debian keeps them.
