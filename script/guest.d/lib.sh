@@ -41,7 +41,8 @@ now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
 # check NAME: runs check_NAME in a folder of its own, /tmp/work, and prints `ok NAME SECONDS`, `skipped NAME: WHY` or `FAILED NAME:
 # WHY` with the end of what it said and of the kernel's log. Each begins and ends disconnected. Where
-# the kernel has died meanwhile, it says `DIED NAME`, and all ends with status 4.
+# the kernel has died meanwhile, it says `DIED NAME`, and all ends with status 4: nothing is cleared
+# up then, as that might wait for ever.
 check() {
     local rc start log=/tmp/check.log
     [ -z "$ONLY" ] || case ",$ONLY," in *",$1,"*) ;; *) return 0 ;; esac
@@ -51,7 +52,7 @@ check() {
     dmesg -c >/dev/null
     # Not in a condition: the first command that fails ends a check.
     set +e
-    (set -eu; trap clear_up EXIT; mkdir /tmp/work; cd /tmp/work; "check_$1") >$log 2>&1 </dev/null
+    (set -eu; trap 'died || clear_up' EXIT; mkdir /tmp/work; cd /tmp/work; "check_$1") >$log 2>&1 </dev/null
     rc=$?
     case $rc in
         0) echo "ok $1 $(awk "BEGIN { print ($(now_ms) - $start) / 1000 }")" ;;
