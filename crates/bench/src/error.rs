@@ -26,7 +26,7 @@ pub enum BenchError {
         what: String,
     },
     /// Somebody wanted it to end.
-    #[error("ended before all was measured; what it made on drives was wiped")]
+    #[error("ended before all was measured; what it made is gone")]
     Interrupted,
     /// A file or the system refused.
     #[error("{path}: {error}")]
@@ -38,7 +38,7 @@ pub enum BenchError {
         error: std::io::Error,
     },
     /// The directory has too little room.
-    #[error("{path}: {wanted} bytes wanted, {free} free; give --drive-size or --dir")]
+    #[error("{path}: {wanted} bytes wanted, {free} free; give a smaller size, or another --dir")]
     Room {
         /// The directory.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum BenchError {
     },
     /// There is too little memory.
     #[error(
-        "drives in memory need {}, {} are available; give a smaller --drive-size",
+        "drives in memory need {}, {} are available; give a smaller size",
         format_size(*wanted), format_size(*available)
     )]
     Memory {

@@ -21,6 +21,7 @@ use crate::through::{Through, Ways, files, rings};
 use engine::Volume;
 use io::{BlockError, Blocks, Buf, BufMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Drives of the array: RAID 5, 4+1; and bytes of each.
@@ -102,6 +103,17 @@ impl Side<'_> {
     }
 }
 
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct HowLong<'a> {
+    /// Rounds, at least 1.
+    pub rounds: usize,
+    /// Time of each side in a round.
+    pub span: Duration,
+    /// Set when it is to end.
+    pub stop: &'a AtomicBool,
+}
+
 /// What one round measured.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -123,11 +135,8 @@ struct Stand<'a> {
 }
 
 impl Stand<'_> {
-    fn rounds(
-        &self,
-        own: &Workload,
-        (rounds, span): (usize, Duration),
-    ) -> Result<Vec<Turn>, BenchError> {
+    fn rounds(&self, own: &Workload, how_long: HowLong<'_>) -> Result<Vec<Turn>, BenchError> {
+        let HowLong { rounds, span, stop } = how_long;
         let loads = self.sides.each_ref().map(|side| side.load(own));
         let mut turns = Vec::new();
         // The first round does not count: memory and tables are warm afterwards.
@@ -138,6 +147,9 @@ impl Stand<'_> {
                 order.reverse();
             }
             for at in order {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(BenchError::Interrupted);
+                }
                 let Side { rig, aim, .. } = &self.sides[at];
                 samples[at] = rig.run(aim, &loads[at], Until::Elapsed(span), round)?.0;
             }
@@ -150,7 +162,7 @@ impl Stand<'_> {
     fn measure(
         &self,
         workloads: &[Workload],
-        how_long: (usize, Duration),
+        how_long: HowLong<'_>,
         report: &mut Report,
         progress: &dyn Fn(&str),
     ) -> Result<(), BenchError> {
@@ -180,31 +192,29 @@ fn add(report: &mut Report, name: &str, turns: &[Turn]) {
     }
 }
 
-/// Measures what files and a virtual machine's rings add to a volume, in so many rounds, each side
-/// for `span` in each; results go into the report, and `progress` is told what happens.
+/// Measures what a virtual machine's rings and files add to a volume; results go into the report,
+/// and `progress` is told what happens.
 ///
 /// # Errors
-/// When it can't be carried out, this machine mounts no files for this process, or the array is not
-/// right afterwards.
+/// When it can't be carried out or is to end, or the array is not right afterwards. Where this
+/// machine mounts no files for this process, rings alone are measured before that is told.
 pub fn measure(
-    rounds: usize,
-    span: Duration,
+    how_long: HowLong<'_>,
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    measure_with(DRIVE_BYTES, (rounds, span), report, progress)
+    measure_with(DRIVE_BYTES, how_long, report, progress)
 }
 
 fn measure_with(
     drive_bytes: u64,
-    (rounds, span): (usize, Duration),
+    how_long: HowLong<'_>,
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
-    if rounds == 0 || span.is_zero() {
+    if how_long.rounds == 0 || how_long.span.is_zero() {
         return Err(BenchError::Usage("give at least one round, and some time".into()));
     }
-    files::check(Through::Fuse)?;
     check_memory(drive_bytes * DRIVES as u64)?;
     progress("making and filling the drives");
     let bay = Bay::create(Source::memory(DRIVES, drive_bytes), Make::default())?;
@@ -213,7 +223,8 @@ fn measure_with(
     cpus.pin(HOST_CPU);
     let hosts = Rig::start_beside(1);
     cpus.spread();
-    measure_on(&bay, &hosts?, (rounds, span), report, progress)?;
+    let files = files::check(Through::Fuse);
+    measure_on(&bay, &hosts?, (how_long, files.is_ok()), report, progress)?;
     progress("reading back");
     bay.verify()?;
     report.notes.push(
@@ -221,13 +232,13 @@ fn measure_with(
          1 / (1/empty + 1/in-process), since one core does what both do"
             .to_owned(),
     );
-    Ok(())
+    files
 }
 
 fn measure_on(
     bay: &Bay,
     hosts: &Rig,
-    how_long: (usize, Duration),
+    (how_long, has_files): (HowLong<'_>, bool),
     report: &mut Report,
     progress: &dyn Fn(&str),
 ) -> Result<(), BenchError> {
@@ -251,6 +262,9 @@ fn measure_on(
     let empty = rings::serve(&bay.rig, move |_| Empty(bytes))?;
     let own = stand("vhost-user", Ways::rings(own, bytes), Ways::rings(empty, bytes));
     own.measure(&SMALL, how_long, report, progress)?;
+    if !has_files {
+        return Ok(());
+    }
     let own = files::mount(&bay.rig, 1, move |core, _| behind(core))?.open()?;
     let empty = files::mount(&bay.rig, 1, move |_, _| Empty(bytes))?.open()?;
     let own = stand("fuse", Ways::opened(own, bytes), Ways::opened(empty, bytes));
@@ -265,30 +279,25 @@ mod tests {
     #[test]
     fn all_that_is_promised_is_in_the_report() {
         let mut report = Report::new("", "");
-        let short = Duration::from_millis(5);
-        let none = [(0, short), (1, Duration::ZERO)];
-        for (rounds, span) in none {
-            let outcome = measure(rounds, span, &mut report, &|_| ());
+        let (span, stop) = (Duration::from_millis(5), AtomicBool::new(false));
+        let short = HowLong { rounds: 2, span, stop: &stop };
+        for none in [HowLong { rounds: 0, ..short }, HowLong { span: Duration::ZERO, ..short }] {
+            let outcome = measure(none, &mut report, &|_| ());
             assert!(matches!(outcome, Err(BenchError::Usage(_))), "{outcome:?}");
         }
-        let measured = measure_with(16 << 20, (2, short), &mut report, &|_| ());
+        let measured = measure_with(16 << 20, short, &mut report, &|_| ());
+        let mut front_ends = vec!["vhost-user-4k-read", "vhost-user-4k-write"];
         if crate::through::lacks(files::check(Through::Fuse)) {
             assert!(measured.is_err());
-            return;
+        } else {
+            measured.unwrap();
+            front_ends.extend(["fuse-4k-read", "fuse-4k-write", "fuse-128k-read"]);
         }
-        measured.unwrap();
-        let front_ends = [
-            "fuse-4k-read",
-            "fuse-4k-write",
-            "fuse-128k-read",
-            "vhost-user-4k-read",
-            "vhost-user-4k-write",
-        ];
         let found = |name: &str| {
             let own = report.results.iter().find(|own| own.name == name);
             own.unwrap_or_else(|| panic!("no {name}: {:?}", report.missing))
         };
-        for name in front_ends {
+        for name in &front_ends {
             let own = found(name);
             assert_eq!((own.unit, own.goal), ("ratio", Some(LEAST)), "{name}");
             assert!(own.value > 0.0 && own.low <= own.value && own.value <= own.high, "{name}");
@@ -301,5 +310,8 @@ mod tests {
             }
         }
         assert_eq!(report.results.len(), front_ends.len() * 8);
+        stop.store(true, Ordering::Relaxed);
+        let ended = measure_with(16 << 20, short, &mut report, &|_| ());
+        assert!(matches!(ended, Err(BenchError::Interrupted)), "{ended:?}");
     }
 }

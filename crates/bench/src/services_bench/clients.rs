@@ -6,7 +6,10 @@ use crate::error::BenchError;
 use crate::remote::process::failed;
 use crate::stats::Sample;
 use iscsi::{Name, UNIT};
+use std::fs::File;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -89,8 +92,18 @@ impl Reader {
     /// Of SMB, with the account of [`USER`] in a file that is written.
     pub fn smb(at: SocketAddr, account: PathBuf, password: &str) -> Result<Self, BenchError> {
         let text = format!("username={USER}\npassword={password}\n");
-        std::fs::write(&account, text).map_err(super::place::system(&account))?;
+        let written = File::options().write(true).create_new(true).mode(0o600).open(&account);
+        let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(super::place::system(&account))?;
         Ok(Self::Smb(at, account))
+    }
+
+    /// The same, of a share at another address.
+    pub fn at(&self, at: SocketAddr) -> Self {
+        match self {
+            Self::Smb(_, account) => Self::Smb(at, account.clone()),
+            Self::Nfs(_) => Self::Nfs(at),
+        }
     }
 
     /// Reads the file to one of this machine.
@@ -106,7 +119,7 @@ impl Reader {
             Self::Nfs(at) => {
                 let (ip, port) = (at.ip(), at.port());
                 let url = format!("nfs://{ip}/{SHARE}/{FILE}?version=4&nfsport={port}");
-                let to = std::fs::File::create(to).map_err(super::place::system(to))?;
+                let to = File::create(to).map_err(super::place::system(to))?;
                 let mut client = Command::new("nfs-cat");
                 let client = client.arg(url).stdin(Stdio::null()).stdout(to).stderr(Stdio::piped());
                 let ended = client.spawn().and_then(std::process::Child::wait_with_output);
@@ -121,9 +134,13 @@ impl Reader {
     pub fn read(&self, bytes: u64) -> Result<Sample, BenchError> {
         let begun = Instant::now();
         let said = self.get(Path::new("/dev/null"))?;
-        // What logging in takes is not the share's.
-        let told = matches!(self, Self::Smb(..)).then(|| got(&said, bytes)).flatten();
-        let elapsed = told.unwrap_or_else(|| begun.elapsed());
+        let elapsed = match self {
+            // What logging in takes is not the share's.
+            Self::Smb(..) => {
+                got(&said, bytes).ok_or_else(|| failed("smbclient", &said.trim_end()))?
+            }
+            Self::Nfs(_) => begun.elapsed(),
+        };
         Ok(Sample { operations: bytes / MIB, elapsed, cpu: Duration::ZERO })
     }
 
@@ -141,12 +158,13 @@ impl Reader {
     }
 }
 
-/// How long `smbclient` says that it took to read a file: it tells the rate, in KiB per second.
+/// How long `smbclient` says that it took to read a file: it tells the rate, in KiB per second, and
+/// counts time in milliseconds.
 fn got(said: &str, bytes: u64) -> Option<Duration> {
     let line = said.lines().find(|line| line.starts_with("getting file "))?;
     let rate: f64 = line.split_once(" KiloBytes/sec")?.0.rsplit_once('(')?.1.parse().ok()?;
     let seconds = bytes as f64 / 1024.0 / rate;
-    (seconds.is_finite() && seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+    (rate > 0.0).then(|| Duration::from_secs_f64(seconds.max(1e-3)))
 }
 
 #[cfg(test)]
@@ -162,7 +180,9 @@ mod tests {
         let said = "getting file \\file of size 1048576 as /dev/null (2048.0 KiloBytes/sec) \
                     (average 2048.0 KiloBytes/sec)\n";
         assert_eq!(got(said, MIB), Some(Duration::from_millis(500)));
-        assert_eq!(got(&said.replace("2048.0", "inf"), MIB), None);
+        let soon = Duration::from_millis(1);
+        assert_eq!(got(&said.replace("2048.0", "inf"), MIB), Some(soon));
+        assert_eq!(got(&said.replace("2048.0", "0.0"), MIB), None);
         assert_eq!(got("NT_STATUS_LOGON_FAILURE", MIB), None);
     }
 }

@@ -66,8 +66,8 @@ struct Memory {
 }
 
 impl Memory {
-    fn make(place: &Place, bytes: u64) -> Result<Self, BenchError> {
-        let folder = Beside::make(place.file("memory"))?;
+    fn make(place: &Place, name: &str, bytes: u64) -> Result<Self, BenchError> {
+        let folder = Beside::make(place.file(name))?;
         let path = folder.file("files");
         let made = std::fs::create_dir(&path).and_then(|()| {
             chown(&path, Some(Uid::ROOT), Some(Gid::from_raw(GROUP)))?;
@@ -186,10 +186,11 @@ pub fn measure_smb(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
     let (at, beside, bytes) = (free_port()?, free_port()?, run.options.bytes);
     let file = share(place, bytes, &["--smb", "--smb-listen", &at.to_string()])?;
     place.add_user()?;
-    let memory = Memory::make(place, bytes)?;
+    let memory = Memory::make(place, "memory-smb", bytes)?;
     let server = memory.serve_smb(beside, place.password())?;
-    let own = Reader::smb(at, place.file("account"), place.password())?;
-    let other = Reader::smb(beside, memory.folder.file("account"), place.password())?;
+    let account = memory.folder.file("account");
+    let own = Reader::smb(at, account, place.password())?;
+    let other = own.at(beside);
     let servers = place.servers("smbd")?;
     compare((run, place, &SMB), (&own, &file, servers), (&other, &memory, server))
 }
@@ -200,9 +201,10 @@ pub fn measure_nfs(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
     let listen = at.to_string();
     let words = ["--nfs", "--nfs-listen", &listen, "--nfs-client", CLIENTS];
     let file = share(place, bytes, &words)?;
-    let memory = Memory::make(place, bytes)?;
+    let memory = Memory::make(place, "memory-nfs", bytes)?;
     let server = memory.serve_nfs(beside)?;
-    let (own, other) = (Reader::Nfs(at), Reader::Nfs(beside));
+    let own = Reader::Nfs(at);
+    let other = own.at(beside);
     let servers = place.servers("ganesha.nfsd")?;
     compare((run, place, &NFS), (&own, &file, servers), (&other, &memory, server))
 }

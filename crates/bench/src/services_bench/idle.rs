@@ -9,6 +9,7 @@ use super::Run;
 use super::place::{Place, free_port};
 use super::tree::Tree;
 use crate::error::BenchError;
+use crate::remote::process::{failed, until};
 use crate::report::{Goal, Table};
 use crate::stats::Spread;
 use std::collections::BTreeMap;
@@ -70,6 +71,8 @@ pub fn measure(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
     make(run, place)?;
     let (mut all, mut daemons) = (Vec::new(), Vec::new());
     let mut by: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    // What is begun or tried again is not idle.
+    until("exports and shares that are well", || Ok(place.ill()?.is_none().then_some(())))?;
     for _ in 0..ROUNDS {
         let [tree, daemon] = [place.services(), Tree::of(place.daemon())];
         let passed = wait(run)?.as_secs_f64();
@@ -87,6 +90,9 @@ pub fn measure(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
             let known = before.get(&name).copied().unwrap_or_default();
             by.entry(name).or_default().push(share(time.saturating_sub(known)));
         }
+    }
+    if let Some(ill) = place.ill()? {
+        return Err(failed("what nobody uses", &ill));
     }
     let goal = Some(Goal::AtMost(0.01));
     run.report.add("services-idle-cpu", "ratio", Spread::of(all), goal);

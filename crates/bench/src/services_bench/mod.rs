@@ -25,7 +25,8 @@ mod tree;
 
 use crate::api::take_turns;
 use crate::error::BenchError;
-use crate::front_ends;
+use crate::files::{check_room, is_in_memory};
+use crate::front_ends::{self, HowLong};
 use crate::named::{by_name, name_of};
 use crate::report::{Goal, Report};
 use crate::stats::{Round, Sample, Spread, rate_ratio};
@@ -54,6 +55,9 @@ pub enum Part {
     /// What nobody asks.
     Idle,
 }
+
+/// Bytes that drives take for all that is no file.
+const ROOM: u64 = 256 * MIB;
 
 /// A program, and Debian's package of it.
 type Needed = (&'static str, &'static str);
@@ -196,6 +200,20 @@ impl ServicesBench {
         Err(BenchError::Refused(problem.to_owned()))
     }
 
+    /// Whether there is room in memory for what servers have there.
+    fn check_dir(&self) -> Result<(), BenchError> {
+        if self.only == [Part::FrontEnds] {
+            return Ok(());
+        }
+        self.dir.read_dir().map_err(place::system(&self.dir))?;
+        if !is_in_memory(&self.dir) {
+            let what = "is not in memory; give a directory of a tmpfs, such as /dev/shm";
+            return Err(BenchError::Refused(format!("{} {what}", self.dir.display())));
+        }
+        // Drives with parity, the file beside, and what a client reads of it; and all else.
+        check_room(&self.dir, self.bytes * 7 / 2 + ROOM)
+    }
+
     /// Whether goals stand for a run of this size.
     fn is_whole(&self) -> bool {
         let usual = Self::default();
@@ -294,8 +312,9 @@ impl Run<'_> {
     }
 
     fn front_ends(&mut self) -> Result<(), BenchError> {
-        let ServicesBench { rounds, span, .. } = self.options;
-        front_ends::measure(*rounds, *span, &mut self.report, self.progress)
+        let ServicesBench { rounds, span, stop, .. } = self.options;
+        let how_long = HowLong { rounds: *rounds, span: *span, stop };
+        front_ends::measure(how_long, &mut self.report, self.progress)
     }
 
     /// What can't be measured stays open; what is wrong ends the run.
@@ -307,7 +326,10 @@ impl Run<'_> {
         if !is_its_own {
             return Err(error);
         }
-        for name in part.results() {
+        let measured = |name: &str| self.report.results.iter().any(|own| own.name == name);
+        let mut open = part.results().to_vec();
+        open.retain(|name| !measured(name));
+        for name in open {
             self.report.leave_open(name, &error.to_string());
             self.report.missing.push(format!("{name}: {error}"));
         }
@@ -340,7 +362,7 @@ pub fn bench_services(
 ) -> Result<Report, BenchError> {
     options.check()?;
     // Before what takes long, which needs none.
-    options.dir.read_dir().map_err(place::system(&options.dir))?;
+    options.check_dir()?;
     let mut run = Run { options, report: Report::new(version, command), progress };
     let mut place = None;
     for (_, part) in Part::ALL.into_iter().filter(|(_, part)| options.has(*part)) {

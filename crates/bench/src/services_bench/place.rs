@@ -228,19 +228,36 @@ impl Place {
         Ok(drives.filter_map(|drive| drive["read_bytes"].as_u64()).sum())
     }
 
+    /// The first export or share that is not well, if there is one: what `palisade services` says
+    /// of it.
+    pub fn ill(&self) -> Result<Option<String>, BenchError> {
+        let told = |name: &str, of: &Value| {
+            let (state, problem) = (text(&of["health"], "state"), text(&of["health"], "problem"));
+            (state != "ok").then(|| format!("{name} is {state}: {problem}"))
+        };
+        for export in list(self, "export")? {
+            if let Some(ill) = told(text(&export, "id"), &export) {
+                return Ok(Some(ill));
+            }
+        }
+        for share in list(self, "share")? {
+            let by = share["protocols"].as_array().into_iter().flatten();
+            if let Some(ill) = by.filter_map(|own| told(text(&share, "name"), own)).next() {
+                return Ok(Some(ill));
+            }
+        }
+        Ok(None)
+    }
+
     /// Deletes shares, exports and volumes: what is measured next finds none.
     pub fn clear(&self) -> Result<(), BenchError> {
-        let all = |noun: &str| -> Result<Vec<Value>, BenchError> {
-            let listed = self.command(&[noun, "list"])?;
-            Ok(listed[format!("{noun}s")].as_array().cloned().unwrap_or_default())
-        };
-        for share in all("share")? {
+        for share in list(self, "share")? {
             self.command(&["share", "delete", text(&share, "name"), "--yes"])?;
         }
-        for export in all("export")? {
+        for export in list(self, "export")? {
             self.command(&["export", "delete", text(&export, "id")])?;
         }
-        for volume in all("volume")? {
+        for volume in list(self, "volume")? {
             let name = format!("{}/{}", self.array, text(&volume, "name"));
             self.command(&["volume", "delete", &name, "--yes"])?;
         }
@@ -275,6 +292,12 @@ impl Place {
         let look = || Ok((self.drives_read()? >= before + bytes).then_some(()));
         until("reads from drives", look)
     }
+}
+
+/// All of a noun's, as the command line lists them.
+fn list(place: &Place, noun: &str) -> Result<Vec<Value>, BenchError> {
+    let listed = place.command(&[noun, "list"])?;
+    Ok(listed[format!("{noun}s")].as_array().cloned().unwrap_or_default())
 }
 
 /// What a member of an object says.

@@ -10,6 +10,7 @@ use super::place::{Place, fill, free_port, system};
 use super::{Beside, Compared, Run, Side};
 use crate::error::BenchError;
 use crate::remote::process::failed;
+use crate::through::targets::INITIATOR;
 use iscsi::{Identity, Name};
 use rustix::rand::{GetRandomFlags, getrandom};
 use services::targets::Target;
@@ -19,7 +20,6 @@ use std::net::SocketAddr;
 use units::Uuid;
 
 const WHAT: Compared = Compared { name: "iscsi-tgt-4k-read", goal: 0.7, bytes: None };
-const INITIATOR: &str = "iqn.2026-11.internal.palisade:bench";
 
 fn name(text: &str) -> Result<Name, BenchError> {
     Name::new(text).map_err(|error| failed("a name", &error))
@@ -35,7 +35,7 @@ struct Memory {
 
 impl Memory {
     fn start(place: &Place, bytes: u64) -> Result<Self, BenchError> {
-        let folder = Beside::make(place.file("memory"))?;
+        let folder = Beside::make(place.file("memory-iscsi"))?;
         let path = folder.file("unit");
         let made = File::create_new(&path).and_then(|file| fill(&file, bytes));
         made.map_err(system(&path))?;

@@ -10,6 +10,7 @@ use control::{DeviceKernel, DeviceQueue, KnownDevice};
 use drives::SharedDrive;
 use engine::Volume;
 use engine::array::message::ArrayId;
+use engine::manage::command::ArrayStatus;
 use io::{Env as _, Priority};
 use services::ublk::{Driver, Shape, device, own};
 use std::path::Path;
@@ -20,12 +21,6 @@ use units::{CoreId, Uuid};
 
 /// What devices say whose they are, beside the number of this process.
 const ID: &str = "bench";
-/// The smallest unit of a volume's device.
-const BLOCK: u32 = 512;
-/// What requests are best aligned to, and what is given up as a whole.
-const BEST: u32 = 64 << 10;
-const DISCARDED: u32 = units::BAND_BYTES as u32;
-
 /// Why a volume can't be a device of this machine.
 fn not_here(error: std::io::Error) -> BenchError {
     BenchError::Process(format!("a volume could not be a ublk device: {error}"))
@@ -58,14 +53,14 @@ impl Drop for Devices {
 }
 
 impl Devices {
-    /// Makes a device of each volume, of so many bytes, serves it on all cores, and opens it for
+    /// Makes a device of each volume of an array, of so many bytes, serves it on all cores, and opens it for
     /// direct I/O.
     ///
     /// # Errors
     /// When the kernel has no ublk, or does not make a device.
     pub fn make(
         rig: &Rig,
-        array: ArrayId,
+        (array, status): (ArrayId, &ArrayStatus),
         volumes: &[(Uuid, u64)],
     ) -> Result<(Self, Vec<SharedDrive>), BenchError> {
         let mut all = Self { driver: driver()?, made: Vec::new() };
@@ -74,9 +69,9 @@ impl Devices {
         for (number, (volume, bytes)) in volumes.iter().enumerate() {
             let shape = Shape {
                 bytes: *bytes,
-                block_bytes: BLOCK,
-                best_bytes: BEST,
-                discard_bytes: DISCARDED,
+                block_bytes: status.block_bytes,
+                best_bytes: status.strip_bytes,
+                discard_bytes: status.discard_bytes,
             };
             let own = own(Path::new(&folder), &format!("{ID}-{number}"));
             let info = all.driver.add(own, rig.cores(), shape).map_err(not_here)?;

@@ -21,8 +21,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Bytes of a block of the units.
-pub const BLOCK: u64 = 512;
 /// Bytes of a request at most.
 pub const LARGEST: usize = 1 << 20;
 /// How long a login may take.
@@ -67,6 +65,8 @@ const BURST: usize = 65_536;
 
 /// A session.
 pub struct Session {
+    /// Bytes of a block of the unit.
+    block: u64,
     /// Bytes of data that a command takes with it.
     immediate: usize,
     /// Bytes of data that the target takes in a PDU.
@@ -94,9 +94,9 @@ const fn is_reached(most: u32, number: u32) -> bool {
 
 impl Moving {
     /// Sends a command, which has a place for its numbers.
-    fn send(&mut self, out: &mut Vec<u8>, command: &[u8]) {
+    fn send(&mut self, out: &mut Vec<u8>, command: impl FnOnce(&mut Vec<u8>)) {
         let at = out.len();
-        out.extend_from_slice(command);
+        command(out);
         out[at + 24..at + 28].copy_from_slice(&self.command.to_be_bytes());
         out[at + 28..at + 32].copy_from_slice(&self.status.to_be_bytes());
         self.command = self.command.wrapping_add(1);
@@ -111,7 +111,7 @@ impl Moving {
         while self.takes()
             && let Some(command) = self.waiting.pop_front()
         {
-            self.send(out, &command);
+            self.send(out, |out| out.extend_from_slice(&command));
         }
     }
 }
@@ -127,7 +127,8 @@ impl Session {
         };
         let Opened { command, most, status, .. } = *opened;
         let moving = Moving { command, most, status, waiting: VecDeque::new() };
-        Self { immediate, segment: segment.max(1), moving: Mutex::new(moving) }
+        let block = opened.told.block.len().max(1) as u64;
+        Self { block, immediate, segment: segment.max(1), moving: Mutex::new(moving) }
     }
 
     fn moving(&self) -> MutexGuard<'_, Moving> {
@@ -151,7 +152,7 @@ impl Session {
 /// Logs in to a target's unit.
 ///
 /// # Errors
-/// When it is not let in, or the unit has other blocks.
+/// When it is not let in.
 pub fn connect(
     portal: SocketAddr,
     target: &Name,
@@ -159,9 +160,6 @@ pub fn connect(
 ) -> std::io::Result<Connection<Iscsi>> {
     let asked = Asked { portal, target, unit: UNIT, initiator, account: None };
     let opened = open(&asked, &WANTS, LIMIT).map_err(std::io::Error::other)?;
-    if opened.told.block.len() as u64 != BLOCK {
-        return Err(std::io::Error::other("the unit has other blocks than it was made with"));
-    }
     let kept = Arc::new(Session::of(&opened));
     Ok(Connection { stream: opened.stream, kept })
 }
@@ -198,15 +196,15 @@ impl Protocol for Iscsi {
         pdu.header[9] = UNIT;
         pdu.put(20, bytes as u32);
         pdu.header[32] = code;
-        pdu.header[34..42].copy_from_slice(&(at / BLOCK).to_be_bytes());
-        pdu.put(42, (bytes as u64 / BLOCK) as u32);
+        pdu.header[34..42].copy_from_slice(&(at / kept.block).to_be_bytes());
+        pdu.put(42, (bytes as u64 / kept.block) as u32);
         let mut moving = kept.moving();
+        if moving.takes() && moving.waiting.is_empty() {
+            return moving.send(out, |out| append(out, &pdu, data));
+        }
         let mut command = Vec::with_capacity(HEADER + data.len() + PAD);
         append(&mut command, &pdu, data);
-        match moving.takes() && moving.waiting.is_empty() {
-            true => moving.send(out, &command),
-            false => moving.waiting.push_back(command),
-        }
+        moving.waiting.push_back(command);
     }
 
     async fn receive(line: &Line<Self>) -> Result<(), Closed> {

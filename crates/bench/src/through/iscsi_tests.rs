@@ -16,7 +16,7 @@ const STATUS_NUMBER: u32 = 100;
 
 fn session(command: u32, most: u32) -> Arc<Session> {
     let moving = Moving { command, most, status: STATUS_NUMBER, waiting: VecDeque::new() };
-    Arc::new(Session { immediate: 8192, segment: 4096, moving: Mutex::new(moving) })
+    Arc::new(Session { block: 512, immediate: 8192, segment: 4096, moving: Mutex::new(moving) })
 }
 
 /// The PDUs in what is sent.

@@ -18,7 +18,7 @@ mod line;
 mod nbd;
 mod nvme_tcp;
 pub(crate) mod rings;
-mod targets;
+pub(crate) mod targets;
 
 use crate::error::BenchError;
 use crate::nvme_tcp::client::Queue;
@@ -30,6 +30,7 @@ use core::str::FromStr;
 use drives::SharedDrive;
 use engine::Volume;
 use engine::array::message::ArrayId;
+use engine::manage::command::{ArrayStatus, Request};
 use io::Env as _;
 use line::{Connection, Lines, Protocol, Remote, SLOTS};
 use nvme_target::limits::IO_QUEUES;
@@ -213,12 +214,14 @@ impl Outside {
                 (By::Opened(drives.into()), Box::new(()))
             }
             Through::Ublk => {
-                let (devices, drives) = devices::Devices::make(rig, array, volumes)?;
+                let (devices, drives) =
+                    devices::Devices::make(rig, (array, &status(rig)?), volumes)?;
                 (By::Opened(drives.into()), Box::new(devices))
             }
             Through::Iscsi => {
                 let files = mounted(rig, through, array, &names)?;
-                let targets = targets::Targets::serve(&names, &files)?;
+                let block_bytes = status(rig)?.block_bytes;
+                let targets = targets::Targets::serve(&names, block_bytes, &files)?;
                 let all = by_iscsi(rig, &targets).map_err(targets::not_served)?;
                 (By::Iscsi(all.into()), Box::new(targets))
             }
@@ -236,6 +239,11 @@ impl Outside {
     pub fn aim(&self) -> Aim {
         Aim::Remote(self.ways.clone())
     }
+}
+
+/// How the array is that a rig has.
+fn status(rig: &Rig) -> Result<ArrayStatus, BenchError> {
+    rig.ask(Request::Status)?.into_iter().next().ok_or(BenchError::CoreGone)
 }
 
 /// The volumes as files.

@@ -3,7 +3,6 @@
 //! Invariant: no `tgtd` of these is left when [`Targets`] is dropped.
 
 use super::files::Mounted;
-use super::iscsi::BLOCK;
 use crate::error::BenchError;
 use crate::fio_load;
 use iscsi::{Identity, Name};
@@ -16,7 +15,7 @@ use tempfile::TempDir;
 use units::Uuid;
 
 /// Who asks.
-const INITIATOR: &str = "iqn.2026-11.bench:host";
+pub const INITIATOR: &str = "iqn.2026-11.internal.palisade:bench";
 
 /// Why there is no target; the text names the package of a program that is missing.
 pub fn not_served(error: io::Error) -> BenchError {
@@ -31,6 +30,7 @@ pub struct Targets {
     pub names: Vec<Name>,
     /// Whom they let in.
     pub initiator: Name,
+    block_bytes: u32,
     folder: TempDir,
 }
 
@@ -48,16 +48,21 @@ fn portal() -> io::Result<SocketAddr> {
 }
 
 impl Targets {
-    /// Serves mounted volumes, a target each, at one portal.
+    /// Serves mounted volumes of such blocks, a target each, at one portal.
     ///
     /// # Errors
     /// When there is no `tgtd`, or it refuses.
-    pub fn serve(volumes: &[Uuid], mounted: &Mounted) -> Result<Self, BenchError> {
+    pub fn serve(
+        volumes: &[Uuid],
+        block_bytes: u32,
+        mounted: &Mounted,
+    ) -> Result<Self, BenchError> {
         let initiator = Name::new(INITIATOR).expect("a possible name");
         let portal = portal().map_err(not_served)?;
         let identities: Vec<Identity> = volumes.iter().map(|own| Identity::of(*own)).collect();
         let names: Vec<Name> = identities.iter().map(|own| own.target.clone()).collect();
-        let own = Self { portal, names, initiator, folder: fio_load::temporary()? };
+        let folder = fio_load::temporary()?;
+        let own = Self { portal, names, initiator, block_bytes, folder };
         let instance = Instance::of(own.folder.path(), &[portal]).with(own.names.clone());
         for (identity, path) in identities.into_iter().zip(&mounted.paths) {
             instance.serve(&own.target(identity, path)).map_err(not_served)?;
@@ -73,7 +78,7 @@ impl Targets {
             account: None,
             asker_account: None,
             path: path.to_owned(),
-            block_bytes: BLOCK as u32,
+            block_bytes: self.block_bytes,
             identity,
         }
     }

@@ -239,7 +239,7 @@ fn what_fails_of_a_target_is_told() {
     }
     let rig = Rig::start(2, None).unwrap();
     let files = files::mount(&rig, 1, |_, _| Half).unwrap();
-    let targets = targets::Targets::serve(&[Uuid([7; 16])], &files).unwrap();
+    let targets = targets::Targets::serve(&[Uuid([7; 16])], 512, &files).unwrap();
     drop(files);
     let all = by_iscsi(&rig, &targets).unwrap();
     ask_halves(Ways { by: By::Iscsi(all.into()), bytes: [2 * HALF].into() });

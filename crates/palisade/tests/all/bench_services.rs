@@ -1,8 +1,9 @@
 //! `palisade bench services`, small: its results are those that are promised, whatever this machine
 //! reaches, and nothing is left of it.
 
-use crate::common::{run, tools_are_there};
+use crate::common::{LIMIT, end, run, tools_are_there, until};
 use crate::filesystem::can_mount;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -160,6 +161,23 @@ fn what_can_not_be_measured_stays_open_and_nothing_is_left() {
 }
 
 #[test]
+fn one_that_is_told_to_end_leaves_nothing() {
+    if !can_be() {
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+    command.args(["bench", "services", "--json", "--only", "smb", "--size", "4M"]);
+    command.args(["--rounds", "100000"]).env("PALISADE_UBLK", "off");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
+    let folder = Path::new("/dev/shm").join(format!("palisade-{}", child.id()));
+    // The server that is compared with runs, or is about to.
+    until("a server beside", LIMIT, || folder.join("memory-smb/smb").exists().then_some(()));
+    let status = end(&mut child, Signal::TERM, LIMIT);
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(left(&folder), Vec::<String>::new());
+}
+
+#[test]
 fn a_part_that_there_is_not_is_refused() {
     for (words, told) in [
         (&["--only", "disk"][..], "front-ends, nbdfuse"),
@@ -171,8 +189,12 @@ fn a_part_that_there_is_not_is_refused() {
         assert!(said.contains(told), "{said}");
     }
     if can_be() {
-        let Ran { status, report, said, .. } = bench(None, &["--dir", "/nowhere"]);
-        assert_eq!((status, report), (Some(1), Value::Null), "{said}");
-        assert!(said.contains("palisade: /nowhere: "), "{said}");
+        for (dir, status, why) in
+            [("/nowhere", 1, "palisade: /nowhere: "), ("/proc", 2, "/proc is not in memory")]
+        {
+            let ran = bench(None, &["--dir", dir]);
+            assert_eq!((ran.status, ran.report), (Some(status), Value::Null), "{}", ran.said);
+            assert!(ran.said.contains(why), "{}", ran.said);
+        }
     }
 }
