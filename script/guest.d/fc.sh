@@ -289,6 +289,42 @@ check_resized() {
 has_problem() { of_export .health.problem | grep -q "$1"; }
 is_whole() { is_well && [ "$(of_export .health.problem)" = null ]; }
 
+# Who is logged in before an export is made, as a stranger, is let in without asking for it: the
+# port's link begins anew. Linux's own hosts of FCoE don't look for units then.
+check_later() {
+    port_up 1
+    wait_for is_logged_in
+    target
+    wait_for has_session
+    port_down 1
+    wait_for has_no_session
+    log_in
+    log_out
+    unserve
+}
+# The port of the daemon's machine has the host's among those that it knows.
+is_logged_in() {
+    grep -qx "$(digits "$HOST")" \
+        "/sys/class/fc_host/$(host_of "$TARGET")"/device/rport-*/fc_remote_ports/*/port_name
+}
+
+# By NVMe a host has the size that it had, until the export is made anew.
+check_nvme_resized() {
+    subsystem
+    attach_nvme
+    palisade volume resize data/v --size $((MIB + 12))M || fail "not resized"
+    wait_for has_problem 'until'
+    [ "$(blockdev --getsize64 "$DEV")" = $((MIB << 20)) ] || fail "it grows in use"
+    detach_nvme
+    unserve
+    subsystem
+    attach_nvme
+    [ "$(blockdev --getsize64 "$DEV")" = $((MIB + 12 << 20)) ] || fail "its size"
+    detach_nvme
+    unserve
+    palisade volume resize data/v --size ${MIB}M --yes || fail "not made smaller"
+}
+
 # By NVMe: a host sees what it is; a stranger is not let in.
 check_nvme_made() {
     local about

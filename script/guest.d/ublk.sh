@@ -151,6 +151,18 @@ check_both_gone() {
     unserve
 }
 
+# A benchmark has devices of its own, and none afterwards.
+check_swept() {
+    local before
+    before=$(ls -d /dev/ublkb* 2>/dev/null || true)
+    palisade bench sweep --memory 32M --count 5 --through ublk --profile quick --seconds 0.2 \
+        --instances 1 --block 4K --jobs 1 --depth 4 --json >report || fail "it failed"
+    jq -e '[.results[] | select(.name == "remote-4k-random-read-1x4"
+        or .name == "remote-4k-random-write-1x4")] | length == 2 and all(.value > 0)' report \
+        || fail "no results: $(jq -c '[.results[].name]' report)"
+    [ "$(ls -d /dev/ublkb* 2>/dev/null || true)" = "$before" ] || fail "a device is left"
+}
+
 # A volume's new size is the device's once nobody uses that.
 check_resized() {
     serve

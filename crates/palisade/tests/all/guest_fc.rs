@@ -13,15 +13,18 @@ use crate::guest::succeed_in;
 /// The checks that are run, in order, and those that a long run has besides.
 const CHECKS: &[&str] = &[
     "made",
+    "later",
     "verified",
     "killed",
     "stopped",
     "beside",
     "nvme_made",
     "nvme_verified",
+    "nvme_resized",
     "nvme_stopped",
+    "services_killed",
 ];
-const MORE: &[&str] = &["resized", "released", "nvme_killed", "services_killed"];
+const MORE: &[&str] = &["resized", "released", "nvme_killed"];
 
 #[test]
 fn linux_6_12_with_fibre_channel_is_a_host() {

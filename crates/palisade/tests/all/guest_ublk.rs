@@ -14,6 +14,7 @@ const CHECKS: &[&str] = &[
     "made",
     "verified",
     "discarded",
+    "swept",
     "files",
     "killed",
     "restarted",
