@@ -127,6 +127,7 @@ class WrongUse(unittest.TestCase):
             (["--forward", "65536:1"], "--forward's HOST is a number from 0 to 65535"),
             (["--forward", "1:2:3"], "--forward's GUEST is a number"),
             (["--palisade", "/none"], "--palisade: /none is no program for x86-64"),
+            (["--program", "/none"], "--program: /none is no program for x86-64"),
             (["--palisade", GUEST], "is no program for x86-64"),
         ):
             self.assertIn(told, self.said(words), words)
@@ -134,7 +135,7 @@ class WrongUse(unittest.TestCase):
     def test_what_is_missing_or_not_known_is_answered_with_the_usage(self):
         for words in (["--drives", "4"], ["--events", "4"]):
             said = self.said(words)
-            for option in ("--nvme N", "--nvme-size MIB", "--palisade FILE", "--forward HOST:GUEST"):
+            for option in ("--nvme N", "--nvme-size MIB", "--palisade FILE", "--program FILE", "--forward HOST:GUEST"):
                 self.assertIn(option, said, words)
 
     def test_a_kernel_that_is_not_known_is_answered_with_those_that_are(self):

@@ -39,10 +39,10 @@ perished() {
 # now_ms: milliseconds since the start.
 now_ms() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 
-# check NAME: runs check_NAME in a folder of its own, /tmp/work, and prints `ok NAME SECONDS`, `skipped NAME: WHY` or `FAILED NAME:
-# WHY` with the end of what it said and of the kernel's log. Each begins and ends disconnected. Where
-# the kernel has died meanwhile, it says `DIED NAME`, and all ends with status 4: nothing is cleared
-# up then, as that might wait for ever.
+# check NAME: runs check_NAME in a folder of its own, /tmp/work, and prints `ok NAME SECONDS`,
+# `skipped NAME: WHY` or `FAILED NAME: WHY` with the end of what it said and of the kernel's log. Each
+# begins and ends disconnected. Where the kernel has died meanwhile, it says `DIED NAME`, and all ends
+# with status 4: nothing is cleared up then, as that might wait for ever.
 check() {
     local rc start log=/tmp/check.log
     [ -z "$ONLY" ] || case ",$ONLY," in *",$1,"*) ;; *) return 0 ;; esac
@@ -54,11 +54,11 @@ check() {
     set +e
     (set -eu; trap 'died || clear_up' EXIT; mkdir /tmp/work; cd /tmp/work; "check_$1") >$log 2>&1 </dev/null
     rc=$?
+    ! died || perished "$1"
     case $rc in
         0) echo "ok $1 $(awk "BEGIN { print ($(now_ms) - $start) / 1000 }")" ;;
         77) echo "skipped $1: $(cat /tmp/why)" ;;
         *)
-            died && perished "$1"
             failed=$((failed + 1))
             echo "FAILED $1: $(cat /tmp/why 2>/dev/null || echo "status $rc, see below")"
             tail -n 20 $log | sed 's/^/  | /'

@@ -26,7 +26,7 @@ pub enum BenchError {
         what: String,
     },
     /// Somebody wanted it to end.
-    #[error("ended before all was measured; what it made is gone")]
+    #[error("ended before all was measured")]
     Interrupted,
     /// A file or the system refused.
     #[error("{path}: {error}")]
@@ -38,7 +38,9 @@ pub enum BenchError {
         error: std::io::Error,
     },
     /// The directory has too little room.
-    #[error("{path}: {wanted} bytes wanted, {free} free; give a smaller size, or another --dir")]
+    #[error(
+        "{path}: {wanted} bytes wanted, {free} free; give a smaller size (--size, --drive-size), or another --dir"
+    )]
     Room {
         /// The directory.
         path: PathBuf,
@@ -49,7 +51,7 @@ pub enum BenchError {
     },
     /// There is too little memory.
     #[error(
-        "drives in memory need {}, {} are available; give a smaller size",
+        "drives in memory need {}, {} are available; give a smaller size (--size, --drive-size)",
         format_size(*wanted), format_size(*available)
     )]
     Memory {

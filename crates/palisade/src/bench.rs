@@ -21,6 +21,7 @@ use bench::{
 };
 use control::config::Placement;
 use pace::Model;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -379,8 +380,9 @@ pub fn run(args: BenchArgs) -> ExitCode {
     }
 }
 
+/// Tells a person who looks. That nobody does any more, as where a terminal is gone, ends nothing.
 fn tell(line: &str) {
-    eprintln!("{line}");
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// This program; where it can't be found out, that is told.
@@ -572,18 +574,18 @@ fn print(
     let report = match report {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("palisade: {error}");
+            tell(&format!("palisade: {error}"));
             return ExitCode::from(error.status());
         }
     };
     print!("{}", if json { report.to_json() } else { table(&report) });
     for missing in &report.missing {
-        eprintln!("not measured: {missing}");
+        tell(&format!("not measured: {missing}"));
     }
     if let Some(path) = out
         && let Err(error) = std::fs::write(path, report.to_json())
     {
-        eprintln!("palisade: {}: {error}", path.display());
+        tell(&format!("palisade: {}: {error}", path.display()));
         return ExitCode::FAILURE;
     }
     if report.missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

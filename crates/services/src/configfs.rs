@@ -168,12 +168,6 @@ pub fn folders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(all.map(|own| own.path()).filter(|own| own.is_dir() && !own.is_symlink()).collect())
 }
 
-/// What is in a folder of the kernel's: folders, and links to such.
-pub fn folders_or_links(folder: &Path) -> Vec<PathBuf> {
-    let all = fs::read_dir(folder).into_iter().flatten().flatten();
-    all.map(|own| own.path()).filter(|own| own.is_dir()).collect()
-}
-
 /// Whether a folder is one of a unit of LIO's.
 pub fn is_unit(folder: &Path) -> bool {
     name_of(folder).starts_with("lun_")
@@ -328,6 +322,14 @@ pub mod tests {
         }
     }
 
+    fn until(is_done: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !is_done() {
+            assert!(Instant::now() < end, "it never is");
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn what_waits_is_left_to_its_child() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -346,9 +348,7 @@ pub mod tests {
             begun.set(begun.get() + 1);
             Ok(None)
         };
-        while apart(&place, begin).is_err() {
-            std::thread::yield_now();
-        }
+        until(|| apart(&place, begin).is_ok());
         assert_eq!(begun.get(), 1, "what is there is looked at once it has ended");
         apart(&place, begin).expect("nothing to do");
         assert_eq!(begun.get(), 2, "none is at work");
@@ -362,9 +362,7 @@ pub mod tests {
         let mut sleep = Command::new("sleep");
         let sleep = || sleep.arg("0.2").stderr(Stdio::piped()).spawn().map(Some);
         within(LOOK, &place, sleep).expect_err("waits");
-        while remove_folder(&place).is_err() {
-            std::thread::yield_now();
-        }
+        until(|| remove_folder(&place).is_ok());
         assert!(!place.exists());
     }
 

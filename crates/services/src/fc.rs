@@ -87,9 +87,15 @@ impl Port {
         let number = host.trim_start_matches(|own: char| !own.is_ascii_digit());
         let own = format!("rport-{number}:");
         let Some(class) = self.folder.parent().and_then(Path::parent) else { return false };
-        let all = configfs::folders_or_links(&class.join("fc_remote_ports"));
-        let mut all = all.into_iter().filter(|port| configfs::name_of(port).starts_with(&own));
-        all.any(|port| configfs::read(&port.join("roles")).contains(TARGET))
+        let is_target = |port: &PathBuf| {
+            configfs::name_of(port).starts_with(&own)
+                && configfs::read(&port.join("roles")).contains(TARGET)
+        };
+        match std::fs::read_dir(class.join("fc_remote_ports")) {
+            Ok(all) => all.flatten().any(|port| is_target(&port.path())),
+            // What can't be seen may be there.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     /// What is wrong with it.
@@ -233,19 +239,19 @@ impl Kernel {
         }
         let initiators = own.initiators.iter().map(|text| Ok(name_of(text)?.to_string()));
         let link = port.folder.join("issue_lip");
-        let is_used = port.has_targets() || nvmet::is_at_work(&self.config, &name.to_string());
         let all = fcp::Wanted {
             path,
             serial: &own.serial,
             initiators: initiators.collect::<io::Result<BTreeSet<_>>>()?,
-            link: (!is_used).then_some(&*link),
+            link: &link,
         };
         let place = Place::Fcp(fabric.to_owned(), own.unit);
         let names = all.initiators.clone();
         let mark = Mark { port: name, place, device: Some(device), names };
         let unit = self.unit(id, name, (fabric, own.unit));
         self.stand((folder, id), mark, |is_other| unit.stand(&all, is_other))?;
-        Ok(Served { sessions: unit.serve(&all)?, note: port.note() })
+        let is_used = || port.has_targets() || nvmet::is_at_work(&self.config, &name.to_string());
+        Ok(Served { sessions: unit.serve(&all, is_used)?, note: port.note() })
     }
 
     fn serve_subsystem(

@@ -70,8 +70,8 @@ pub struct Wanted<'a> {
     pub serial: &'a str,
     /// Names of ports that may have it.
     pub initiators: BTreeSet<String>,
-    /// By what the link of its port begins anew; none of one by which more is done than LIO does.
-    pub link: Option<&'a Path>,
+    /// By what the link of its port begins anew.
+    pub link: &'a Path,
 }
 
 impl Unit {
@@ -138,12 +138,16 @@ impl Unit {
         ))
     }
 
-    /// Makes of what is there, which stands on the volume's device, what is wanted. Initiators that
-    /// have it then.
+    /// Makes of what is there, which stands on the volume's device, what is wanted. `is_used` says
+    /// whether more is done by its port than LIO does. Initiators that have it then.
     ///
     /// # Errors
     /// Its number is another's, or what the kernel says.
-    pub fn serve(&self, wanted: &Wanted<'_>) -> io::Result<Vec<String>> {
+    pub fn serve(
+        &self,
+        wanted: &Wanted<'_>,
+        is_used: impl FnOnce() -> bool,
+    ) -> io::Result<Vec<String>> {
         let changing = changing(&self.port);
         let _held = lock(&changing);
         self.is_free()?;
@@ -157,12 +161,9 @@ impl Unit {
             put(&self.access_state(), SERVES)?;
         }
         let is_alone = || self.accesses().is_ok_and(|all| !all.iter().any(|own| is_had(own)));
-        if let Some(link) = wanted.link
-            && is_new
-            && is_alone()
-        {
+        if is_new && is_alone() && !is_used() {
             // A port whose link can't begin anew has none, or asks by itself.
-            let _ = put(link, "1");
+            let _ = put(wanted.link, "1");
         }
         self.sessions()
     }
@@ -331,9 +332,9 @@ mod tests {
                 path: Path::new("/dev/no-such"),
                 serial: "5e1a",
                 initiators: initiators.iter().map(|own| (*own).to_owned()).collect(),
-                link: Some(&link),
+                link: &link,
             };
-            unit.stand(&wanted, false).and_then(|()| unit.serve(&wanted))
+            unit.stand(&wanted, false).and_then(|()| unit.serve(&wanted, || false))
         }
 
         fn log_in(&self, initiator: &str, unit: &Unit) {

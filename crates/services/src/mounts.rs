@@ -77,13 +77,21 @@ impl Listed {
 /// # Errors
 /// They can't be read.
 pub fn all(folder: &Path) -> io::Result<Arc<[Mounted]>> {
-    let mut listed = lock(&LISTED);
+    renew(&mut lock(&LISTED), folder, Listed::read)
+}
+
+/// What was listed last, if that is as it would be now; else what is read.
+fn renew(
+    listed: &mut Option<Listed>,
+    folder: &Path,
+    read: impl FnOnce(&Path) -> io::Result<Listed>,
+) -> io::Result<Arc<[Mounted]>> {
     // That something has changed is told once: a list that is old is gone, if the next can't be
     // read, too.
     let known = listed.take().filter(|known| known.is_new(folder));
     // What is read now may be older than what changes meanwhile: that is told by the file.
-    let read = known.map_or_else(|| Listed::read(folder), Ok)?;
-    Ok(listed.insert(read).all.clone())
+    let own = known.map_or_else(|| read(folder), Ok)?;
+    Ok(listed.insert(own).all.clone())
 }
 
 /// Whether a file is on top of its path by a process of this program, whichever.
@@ -286,6 +294,18 @@ mod tests {
         }
         assert_eq!(parse(b""), None);
         assert!(parse(b"1 2 3:4 / /\xff rw - tmpfs \xfe rw").is_some_and(|own| own.id.is_none()));
+    }
+
+    #[test]
+    fn a_list_that_is_old_is_gone_where_the_next_can_not_be_read() {
+        let [one, other] = ["/run/one", "/run/other"].map(Path::new);
+        let mut listed = None;
+        renew(&mut listed, one, Listed::read).expect("read");
+        let fails = |_: &Path| Err(io::Error::other("no descriptor is free"));
+        renew(&mut listed, one, fails).expect("it is as it was");
+        renew(&mut listed, other, fails).expect_err("not read");
+        renew(&mut listed, one, fails).expect_err("nothing is known");
+        renew(&mut listed, one, Listed::read).expect("read again");
     }
 
     #[test]

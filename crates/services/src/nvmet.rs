@@ -52,6 +52,8 @@ const LAST: u16 = 7999;
 /// Groups of asymmetric access: the first is all others'.
 const FIRST_GROUP: u16 = 2;
 const LAST_GROUP: u16 = 128;
+/// That which each port has from the kernel.
+const KERNELS_GROUP: &str = "1";
 /// How a port has a group that is served, and one that rests (NVM Express Base, section 8.1.1).
 const SERVES: &str = "optimized";
 const RESTS: &str = "inaccessible";
@@ -146,7 +148,7 @@ impl Subsystem {
         put(&space.join("enable"), "1")
     }
 
-    /// The number of a group that no other namespace is in.
+    /// The number of a group that no other namespace is in: its own, if that is one.
     fn free_group(&self) -> io::Result<u16> {
         let mut taken = BTreeSet::new();
         for subsystem in folders(&self.root.join("subsystems"))? {
@@ -155,16 +157,21 @@ impl Subsystem {
                 taken.extend(spaces.iter().map(|space| read(&space.join("ana_grpid"))));
             }
         }
-        let mut all = FIRST_GROUP..=LAST_GROUP;
-        all.find(|group| !taken.contains(&group.to_string()))
+        let is_free = |group: &u16| !taken.contains(&group.to_string());
+        let own = self.group().filter(is_free);
+        own.or_else(|| (FIRST_GROUP..=LAST_GROUP).find(is_free))
             .ok_or_else(|| io::Error::other("nvmet has no group for another namespace"))
     }
 
-    /// How a port has its group; none of one that is in no group of its own.
-    fn access_at(&self, port: &Path) -> Option<PathBuf> {
+    /// The number of its group, if that is one of its own.
+    fn group(&self) -> Option<u16> {
         let group: u16 = read(&self.space().join("ana_grpid")).parse().ok()?;
-        let own = port.join("ana_groups").join(group.to_string());
-        (group >= FIRST_GROUP).then_some(own)
+        (group >= FIRST_GROUP).then_some(group)
+    }
+
+    /// How a port has its group.
+    fn access_at(&self, port: &Path) -> Option<PathBuf> {
+        Some(port.join("ana_groups").join(self.group()?.to_string()))
     }
 
     /// Makes of what is there, which stands on the volume's device, what is wanted.
@@ -304,9 +311,7 @@ impl Subsystem {
             return Ok(());
         }
         self.leave_ports()?;
-        for access in self.ports()?.iter().filter_map(|port| self.access_at(port)) {
-            rmdir(&access)?;
-        }
+        self.leave_groups()?;
         disable(&self.space().join("enable"))?;
         remove_folder(&self.space())?;
         let hosts = links(&self.allowed())?;
@@ -328,32 +333,56 @@ impl Subsystem {
         if !self.root.is_dir() {
             return Ok(());
         }
-        let is_left = |port: &PathBuf| !self.link_at(port).is_symlink();
-        let ports = self.ports()?.into_iter().filter(is_left);
-        let mut groups = ports.filter_map(|port| self.access_at(&port));
-        groups.try_for_each(|access| rmdir(&access))?;
+        self.leave_groups()?;
         self.forget_hosts(names.iter().cloned());
         self.remove_port()
     }
 
-    /// Removes its port, if that was made here and serves nothing.
+    /// What nvmet has of the Fibre Channel port that it is to be at.
+    fn own_ports(&self) -> io::Result<Vec<PathBuf>> {
+        let end = end_of(&self.port);
+        let mut all = self.ports()?;
+        all.retain(|port| is_at(port, |own| own.ends_with(&end)));
+        Ok(all)
+    }
+
+    /// Has its port, where that does not serve it, not have its group any more.
+    fn leave_groups(&self) -> io::Result<()> {
+        let mut all = self.own_ports()?;
+        all.retain(|port| !self.link_at(port).is_symlink());
+        all.iter().filter_map(|port| self.access_at(port)).try_for_each(|access| rmdir(&access))
+    }
+
+    /// Removes its port, if that was made here and serves nothing, with all groups that it has:
+    /// namespaces may have been in others before.
     fn remove_port(&self) -> io::Result<()> {
-        let end = format!(":pn-0x{}", digits(&self.port));
-        for port in self.ports()? {
+        for port in self.own_ports()? {
             let is_ours = name_of(&port).parse().is_ok_and(|own| (FIRST..=LAST).contains(&own));
-            if is_ours && is_at(&port, |own| own.ends_with(&end)) && !is_used(&port) {
-                remove_folder(&port)?;
+            if !is_ours || is_used(&port) {
+                continue;
             }
+            for group in folders(&port.join("ana_groups"))? {
+                if name_of(&group) != KERNELS_GROUP {
+                    rmdir(&group)?;
+                }
+            }
+            remove_folder(&port)?;
         }
         Ok(())
     }
 }
 
+/// What the address of a port of this name ends with.
+fn end_of(name: &str) -> String {
+    format!(":pn-0x{}", digits(name))
+}
+
 /// Whether nvmet serves something at the Fibre Channel port of this name.
 pub fn is_at_work(config: &Path, port: &str) -> bool {
-    let end = format!(":pn-0x{}", digits(port));
-    let all = folders(&config.join(NVMET).join("ports")).unwrap_or_default();
-    all.iter().any(|own| is_at(own, |address| address.ends_with(&end)) && is_used(own))
+    let (end, root) = (end_of(port), config.join(NVMET).join("ports"));
+    let is_own = |own: &PathBuf| is_at(own, |address| address.ends_with(&end)) && is_used(own);
+    // What can't be seen may be there.
+    root.is_dir() && folders(&root).map_or(true, |all| all.iter().any(is_own))
 }
 
 /// The digits of a port's name.
@@ -463,6 +492,22 @@ mod tests {
             assert_eq!(tree.names(folder), Vec::<String>::new(), "{folder}");
         }
         assert!(!is_at_work(tree.0.path(), PORT));
+    }
+
+    #[test]
+    fn a_port_goes_whatever_groups_it_had() {
+        let tree = Tree::new();
+        let [one, two] = NAMES.map(|name| tree.subsystem(name));
+        serve(&one, &wanted(&[]), false).expect("made");
+        serve(&two, &wanted(&[]), false).expect("made");
+        assert_eq!((one.group(), two.group()), (Some(2), Some(3)));
+        one.end(&BTreeSet::new()).expect("ended");
+        // Made anew it keeps its group, though a lower one is free.
+        serve(&two, &wanted(&[]), true).expect("made anew");
+        assert_eq!(two.group(), Some(3));
+        fs::create_dir(tree.root().join("ports/7241/ana_groups/9")).expect("made");
+        two.end(&BTreeSet::new()).expect("ended");
+        assert_eq!(tree.names("ports"), Vec::<String>::new());
     }
 
     #[test]

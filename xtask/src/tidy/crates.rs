@@ -164,6 +164,42 @@ pub fn direction(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// The lock file of the fuzz targets, which are a workspace of their own.
+const FUZZ_LOCK: &str = "fuzz/Cargo.lock";
+
+/// The packages of a lock file, each with what it depends on, as the file writes it.
+fn locked(lock: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    lock.split("[[package]]").skip(1).filter_map(|package| {
+        let name = package.lines().find_map(|line| line.strip_prefix("name = "))?;
+        let (_, list) = package.split_once("dependencies = [").unwrap_or(("", ""));
+        let list = list.split_once(']').map_or("", |(list, _)| list);
+        let used = list.lines().map(|line| line.trim_matches([' ', ',', '"']));
+        Some((name.trim_matches('"'), used.filter(|used| !used.is_empty()).collect()))
+    })
+}
+
+/// The fuzz targets' lock file knows what our crates use of each other.
+pub fn fuzz_lock(files: &[File]) -> Vec<Finding> {
+    let Some(lock) = files.iter().find(|file| file.path == FUZZ_LOCK) else { return Vec::new() };
+    let mut findings = Vec::new();
+    for (name, file) in manifests(files) {
+        let own = format!("palisade-{name}");
+        let Some((_, known)) = locked(&lock.text).find(|(package, _)| *package == own) else {
+            continue;
+        };
+        for (line, used) in dependencies(&file.text) {
+            if row(used).is_some() && !known.contains(&format!("palisade-{used}").as_str()) {
+                let message = format!(
+                    "{FUZZ_LOCK} does not know that `{name}` uses `{used}`: \
+                     cargo metadata --manifest-path fuzz/Cargo.toml >/dev/null brings it up to date"
+                );
+                findings.push(Finding::new(file, line, message));
+            }
+        }
+    }
+    findings
+}
+
 /// Crates below the runtimes use nothing that does I/O or makes chance.
 pub fn outside(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -423,6 +459,18 @@ mod tests {
             "crates/nbd/Cargo.toml:2",
         ];
         expect(mutants, &files, &places);
+    }
+
+    #[test]
+    fn a_lock_file_that_is_behind_is_found() {
+        let lock = "version = 4\n\n[[package]]\nname = \"palisade-nbd\"\ndependencies = [\n \
+                    \"palisade-io\",\n \"serde\",\n]\n\n[[package]]\nname = \"serde\"\n";
+        let files = [
+            manifest("nbd", "[dependencies]\nio = 1\nserde = 1\nunits = 1\n"),
+            manifest("bench", "[dependencies]\nio = 1\n"),
+            File::new(FUZZ_LOCK, lock, false),
+        ];
+        expect(fuzz_lock, &files, &["crates/nbd/Cargo.toml:4"]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
 /// A rule: looks at all files, returns what is wrong.
 type Rule = fn(&[File]) -> Vec<Finding>;
 
-const RULES: [Rule; 28] = [
+const RULES: [Rule; 29] = [
     size::file_length,
     size::line_width,
     size::function_length,
@@ -61,6 +61,7 @@ const RULES: [Rule; 28] = [
     words::machine_paths,
     crates::direction,
     crates::outside,
+    crates::fuzz_lock,
     crates::decoder,
     crates::conditions,
     crates::mutants,

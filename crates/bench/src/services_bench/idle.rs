@@ -9,7 +9,7 @@ use super::Run;
 use super::place::{Place, free_port};
 use super::tree::Tree;
 use crate::error::BenchError;
-use crate::remote::process::{failed, until};
+use crate::remote::process::{PATIENCE, failed};
 use crate::report::{Goal, Table};
 use crate::stats::Spread;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 /// Bytes of a volume that is exported, and of one that has a file system.
 const EXPORTED: u64 = 8 * MIB;
 const SHARED: u64 = 64 * MIB;
-/// Between two looks at whether it is to end.
+/// Between two looks at whether it is to end, or all is well.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Makes what is there: devices, and shares by both protocols, of one volume.
@@ -64,6 +64,19 @@ fn wait(run: &Run<'_>) -> Result<Duration, BenchError> {
     }
 }
 
+/// Waits until all are well: what is begun, or tried again, is not idle.
+fn settle(run: &Run<'_>, place: &Place) -> Result<(), BenchError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        is_to_go_on(run)?;
+        match place.ill()? {
+            None => return Ok(()),
+            Some(ill) if Instant::now() >= end => return Err(failed("what nobody uses", &ill)),
+            Some(_) => std::thread::sleep(LOOK),
+        }
+    }
+}
+
 /// Measures it.
 pub fn measure(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
     let (exports, shares) = (run.options.exports, run.options.shares);
@@ -71,8 +84,7 @@ pub fn measure(run: &mut Run<'_>, place: &Place) -> Result<(), BenchError> {
     make(run, place)?;
     let (mut all, mut daemons) = (Vec::new(), Vec::new());
     let mut by: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    // What is begun or tried again is not idle.
-    until("exports and shares that are well", || Ok(place.ill()?.is_none().then_some(())))?;
+    settle(run, place)?;
     for _ in 0..ROUNDS {
         let [tree, daemon] = [place.services(), Tree::of(place.daemon())];
         let passed = wait(run)?.as_secs_f64();

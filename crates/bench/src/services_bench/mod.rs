@@ -57,7 +57,7 @@ pub enum Part {
 }
 
 /// Bytes that drives take for all that is no file.
-const ROOM: u64 = 256 * MIB;
+const ROOM: u64 = 64 * MIB;
 
 /// A program, and Debian's package of it.
 type Needed = (&'static str, &'static str);
@@ -200,18 +200,17 @@ impl ServicesBench {
         Err(BenchError::Refused(problem.to_owned()))
     }
 
-    /// Whether there is room in memory for what servers have there.
+    /// Whether servers can have what they need in memory.
     fn check_dir(&self) -> Result<(), BenchError> {
         if self.only == [Part::FrontEnds] {
             return Ok(());
         }
         self.dir.read_dir().map_err(place::system(&self.dir))?;
-        if !is_in_memory(&self.dir) {
-            let what = "is not in memory; give a directory of a tmpfs, such as /dev/shm";
-            return Err(BenchError::Refused(format!("{} {what}", self.dir.display())));
+        if is_in_memory(&self.dir) {
+            return Ok(());
         }
-        // Drives with parity, the file beside, and what a client reads of it; and all else.
-        check_room(&self.dir, self.bytes * 7 / 2 + ROOM)
+        let what = "is not in memory; give a directory of a tmpfs, such as /dev/shm";
+        Err(BenchError::Refused(format!("{} {what}", self.dir.display())))
     }
 
     /// Whether goals stand for a run of this size.
@@ -298,7 +297,12 @@ impl Run<'_> {
         }
         let place = match place {
             Some(place) => place,
-            None => place.insert(Place::start(&self.options.program, &self.options.dir)?),
+            None => {
+                let ServicesBench { program, dir, bytes, .. } = self.options;
+                // Drives with parity, the file beside, what a client reads of it; and all else.
+                check_room(dir, bytes * 7 / 2 + ROOM)?;
+                place.insert(Place::start(program, dir)?)
+            }
         };
         place.clear()?;
         match part {
@@ -322,7 +326,13 @@ impl Run<'_> {
         if self.options.stop.load(Ordering::Relaxed) {
             return Err(BenchError::Interrupted);
         }
-        let is_its_own = matches!(error, BenchError::Process(_) | BenchError::Fio(_));
+        let is_its_own = matches!(
+            error,
+            BenchError::Process(_)
+                | BenchError::Fio(_)
+                | BenchError::Room { .. }
+                | BenchError::Memory { .. }
+        );
         if !is_its_own {
             return Err(error);
         }

@@ -21,6 +21,7 @@ use units::{CoreId, Uuid};
 
 /// What devices say whose they are, beside the number of this process.
 const ID: &str = "bench";
+
 /// Why a volume can't be a device of this machine.
 fn not_here(error: std::io::Error) -> BenchError {
     BenchError::Process(format!("a volume could not be a ublk device: {error}"))
@@ -53,8 +54,8 @@ impl Drop for Devices {
 }
 
 impl Devices {
-    /// Makes a device of each volume of an array, of so many bytes, serves it on all cores, and opens it for
-    /// direct I/O.
+    /// Makes a device of each volume of an array, of so many bytes, serves it on all cores, and opens
+    /// it for direct I/O.
     ///
     /// # Errors
     /// When the kernel has no ublk, or does not make a device.

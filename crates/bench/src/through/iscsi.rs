@@ -127,7 +127,7 @@ impl Session {
         };
         let Opened { command, most, status, .. } = *opened;
         let moving = Moving { command, most, status, waiting: VecDeque::new() };
-        let block = opened.told.block.len().max(1) as u64;
+        let block = opened.told.block.len() as u64;
         Self { block, immediate, segment: segment.max(1), moving: Mutex::new(moving) }
     }
 
@@ -152,7 +152,7 @@ impl Session {
 /// Logs in to a target's unit.
 ///
 /// # Errors
-/// When it is not let in.
+/// When it is not let in, or told of no block.
 pub fn connect(
     portal: SocketAddr,
     target: &Name,
@@ -160,6 +160,9 @@ pub fn connect(
 ) -> std::io::Result<Connection<Iscsi>> {
     let asked = Asked { portal, target, unit: UNIT, initiator, account: None };
     let opened = open(&asked, &WANTS, LIMIT).map_err(std::io::Error::other)?;
+    if opened.told.block.is_empty() {
+        return Err(std::io::Error::other("the unit has no blocks"));
+    }
     let kept = Arc::new(Session::of(&opened));
     Ok(Connection { stream: opened.stream, kept })
 }

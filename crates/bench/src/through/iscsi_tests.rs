@@ -67,6 +67,16 @@ fn commands_wait_until_the_target_takes_them() {
     assert_eq!(sent(&out).iter().map(numbers).collect::<Vec<_>>(), [(3, 2, status)]);
 }
 
+#[test]
+fn requests_count_in_blocks_of_the_unit() {
+    let (own, mut out) = (session(5, 100), Vec::new());
+    let own = Session { block: 4096, ..Arc::into_inner(own).unwrap() };
+    Iscsi::ask(&Arc::new(own), &mut out, 0, (1, 16_384), Ask::Read(8192));
+    let command = sent(&out).remove(0);
+    assert_eq!(command.get(20), 8192);
+    assert_eq!(command.header[32..], [0x88, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0]);
+}
+
 /// Has a target serve what is asked of a client; what came of it.
 fn with<T: Send + 'static>(
     serve: impl FnOnce(&mut TcpStream) + Send + 'static,

@@ -215,12 +215,12 @@ impl Outside {
             }
             Through::Ublk => {
                 let (devices, drives) =
-                    devices::Devices::make(rig, (array, &status(rig)?), volumes)?;
+                    devices::Devices::make(rig, (array, &status(rig, array)?), volumes)?;
                 (By::Opened(drives.into()), Box::new(devices))
             }
             Through::Iscsi => {
                 let files = mounted(rig, through, array, &names)?;
-                let block_bytes = status(rig)?.block_bytes;
+                let block_bytes = status(rig, array)?.block_bytes;
                 let targets = targets::Targets::serve(&names, block_bytes, &files)?;
                 let all = by_iscsi(rig, &targets).map_err(targets::not_served)?;
                 (By::Iscsi(all.into()), Box::new(targets))
@@ -241,9 +241,10 @@ impl Outside {
     }
 }
 
-/// How the array is that a rig has.
-fn status(rig: &Rig) -> Result<ArrayStatus, BenchError> {
-    rig.ask(Request::Status)?.into_iter().next().ok_or(BenchError::CoreGone)
+/// How an array is.
+fn status(rig: &Rig, array: ArrayId) -> Result<ArrayStatus, BenchError> {
+    let mut all = rig.ask(Request::Status)?.into_iter();
+    all.find(|own| own.id == array).ok_or(BenchError::CoreGone)
 }
 
 /// The volumes as files.

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::signal::unix::SignalKind;
 
 /// What is measured.
 #[derive(clap::Args, Debug)]
@@ -257,14 +258,17 @@ fn options(target: &TargetArgs, work: &WorkArgs) -> Option<Options> {
     })
 }
 
-/// Has Ctrl-C, or another signal to end, set `stop`; once more ends the program at once. `goes` is
-/// what is said of what was made.
+/// Has Ctrl-C, or another signal to end, set `stop`; Ctrl-C once more ends the program at once.
+/// `goes` is what is said of what was made.
 pub fn end_in_order(stop: Arc<AtomicBool>, goes: &'static str) {
-    let told = move || {
-        if stop.swap(true, Ordering::Relaxed) {
+    let told = move |kind: SignalKind| {
+        let is_first = !stop.swap(true, Ordering::Relaxed);
+        if is_first {
+            super::tell(&format!("palisade: ending; {goes}"));
+        } else if kind == SignalKind::interrupt() {
+            // A terminal that goes sends more than one of the others.
             std::process::exit(130);
         }
-        eprintln!("palisade: ending; {goes}");
     };
     // Without it such a signal ends the program, and leaves what was made.
     let _ = crate::signals::watch(told);

@@ -32,7 +32,7 @@ impl Interrupt {
     pub fn watch() -> std::io::Result<Self> {
         let interrupt = Self::default();
         let set = interrupt.clone();
-        crate::signals::watch(move || set.0.store(true, Ordering::Release))?;
+        crate::signals::watch(move |_| set.0.store(true, Ordering::Release))?;
         Ok(interrupt)
     }
 

@@ -57,12 +57,8 @@ fn all(
     show.step("fill", "filling drives with random bytes", Show::fill)?;
     let mut daemon = start(place, interrupt)?;
     let played = with_daemon(show, &daemon, (plan, place, interrupt));
-    if played.is_err()
-        && let Some(cause) = daemon.ended()
-    {
-        return Err(cause);
-    }
-    played?;
+    // A daemon that died is the cause of whatever failed.
+    played.map_err(|why| daemon.ended().unwrap_or(why))?;
     show.step("stop", "stopping the array and the daemon", |_| {
         daemon.call(&["array", "stop", super::daemon::ARRAY])?;
         daemon.stop().map(|()| 0)
@@ -104,14 +100,22 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
     show.fill()?;
     let mut daemon = start(place, interrupt)?;
     show.create(&daemon)?;
-    let mut own = Sharing::make(&daemon, place, interrupt)?;
+    let served = serve_until_told(&mut daemon, (plan, place, interrupt));
+    served.map_err(|why| daemon.ended().unwrap_or(why))?;
+    daemon.stop()
+}
+
+fn serve_until_told(
+    daemon: &mut Daemon,
+    (plan, place, interrupt): (&Plan, &Place, &Interrupt),
+) -> Result<(), DemoError> {
+    let mut own = Sharing::make(daemon, place, interrupt)?;
     match plan.json {
         true => serve::print(&format!("{}\n", own.object(plan, place)))?,
         false => serve::print(&own.told(plan, place))?,
     }
     serve::watch(|| daemon.ended().or_else(|| own.services.ended()), interrupt)?;
-    own.end(&daemon)?;
-    daemon.stop()
+    own.end(daemon)
 }
 
 /// `palisade services`, and the share that it serves. Whoever drops it has nothing left of them.

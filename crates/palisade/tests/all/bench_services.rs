@@ -6,8 +6,9 @@ use crate::filesystem::can_mount;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 const TOOLS: &[&str] = &[
     "fio",
@@ -160,21 +161,41 @@ fn what_can_not_be_measured_stays_open_and_nothing_is_left() {
     assert_eq!(left(&folder), Vec::<String>::new());
 }
 
+/// A run that ends in order, whatever comes of the test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            end(&mut self.0, Signal::TERM, LIMIT);
+        }
+    }
+}
+
 #[test]
 fn one_that_is_told_to_end_leaves_nothing() {
     if !can_be() {
         return;
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
-    command.args(["bench", "services", "--json", "--only", "smb", "--size", "4M"]);
-    command.args(["--rounds", "100000"]).env("PALISADE_UBLK", "off");
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
-    let folder = Path::new("/dev/shm").join(format!("palisade-{}", child.id()));
-    // The server that is compared with runs, or is about to.
-    until("a server beside", LIMIT, || folder.join("memory-smb/smb").exists().then_some(()));
-    let status = end(&mut child, Signal::TERM, LIMIT);
-    assert_eq!(status.code(), Some(130));
-    assert_eq!(left(&folder), Vec::<String>::new());
+    // As a terminal that is gone, nobody takes what it says.
+    for (signal, stderr) in [(Signal::TERM, "/dev/null"), (Signal::HUP, "/dev/full")] {
+        let stderr = File::options().write(true).open(stderr).expect("opened");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade"));
+        command.args(["bench", "services", "--json", "--only", "smb", "--size", "4M"]);
+        command.args(["--rounds", "100000"]).env("PALISADE_UBLK", "off");
+        command.stdout(Stdio::null()).stderr(stderr);
+        let mut own = Ending(command.spawn().expect("started"));
+        let folder = Path::new("/dev/shm").join(format!("palisade-{}", own.0.id()));
+        // The server that is compared with runs, or is about to.
+        until("a server beside", LIMIT, || {
+            let ended = own.0.try_wait().expect("looked");
+            assert!(ended.is_none(), "{ended:?}");
+            folder.join("memory-smb/smb").exists().then_some(())
+        });
+        let status = end(&mut own.0, signal, LIMIT);
+        assert_eq!(status.code(), Some(130), "{signal:?}");
+        assert_eq!(left(&folder), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -284,7 +284,10 @@ fn mounted(demo: u32) -> Vec<String> {
 fn a_share_outlives_a_drive() {
     let temporary = tempfile::tempdir().expect("a directory");
     let Some(mut command) = sharing(temporary.path()) else { return };
-    let output = command.arg("--json").output().expect("started");
+    // Whatever its folder is called.
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().join("a b'c");
+    let output = command.arg("--json").arg("--dir").arg(&dir).output().expect("started");
     assert!(output.status.success(), "{}", text(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let found = report["steps"].as_array().expect("steps");
@@ -292,6 +295,9 @@ fn a_share_outlives_a_drive() {
     assert_eq!((names, &report["ok"]), (SHARE_STEPS.to_vec(), &true.into()));
     assert!(found.iter().all(|step| step["verified"] == true), "{report}");
     assert!(is_empty(temporary.path()), "temporary files are left");
+    let config = std::fs::read_to_string(dir.join("palisade.toml")).expect("kept");
+    assert!(!config.contains("services"), "it can be served again: {config}");
+    assert!(!dir.join("source.bin").exists() && !dir.join("smb.login").exists());
 }
 
 #[test]
@@ -318,22 +324,29 @@ fn a_share_is_there_until_sigterm() {
 }
 
 #[test]
-fn nothing_of_a_share_is_left_where_its_daemon_dies() {
-    let temporary = tempfile::tempdir().expect("a directory");
-    let Some(mut command) = sharing(temporary.path()) else { return };
-    command.args(["--serve", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("started");
-    // Its standard output stays open: nothing else is printed there.
-    let _told = lines(&mut child).next().expect("a line");
-    let pid = child.id();
-    let daemon = children(pid).into_iter().find(|(_, line)| line.contains("serve")).expect("one");
-    kill_process(Pid::from_raw(daemon.0).expect("a process"), Signal::KILL).expect("killed");
-    let ended = child.wait_with_output().expect("ended");
-    assert_eq!(ended.status.code(), Some(1), "{}", text(&ended));
-    assert_eq!(mounted(pid), Vec::<String>::new());
-    assert!(is_empty(temporary.path()), "temporary files are left");
-    let place = PathBuf::from(format!("/tmp/palisade-demo-{pid}-0"));
-    assert_eq!(common::services::share_servers(&place), Vec::<i32>::new());
+fn nothing_of_a_share_is_left_where_what_serves_it_dies() {
+    for (word, what) in [("serve", "palisade serve"), ("services", "palisade services")] {
+        let temporary = tempfile::tempdir().expect("a directory");
+        let Some(mut command) = sharing(temporary.path()) else { return };
+        command.args(["--serve", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("started");
+        // Its standard output stays open: nothing else is printed there.
+        let _told = lines(&mut child).next().expect("a line");
+        let pid = child.id();
+        let own = children(pid).into_iter().find(|(_, line)| {
+            line.split(|own: char| own.is_whitespace() || own == '\0').any(|own| own == word)
+        });
+        let own = Pid::from_raw(own.expect("it runs").0).expect("a process");
+        kill_process(own, Signal::KILL).expect("killed");
+        let ended = child.wait_with_output().expect("ended");
+        let said = text(&ended);
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains(what) && said.contains("killed by signal 9"), "{said}");
+        assert_eq!(mounted(pid), Vec::<String>::new());
+        assert!(is_empty(temporary.path()), "temporary files are left");
+        let place = PathBuf::from(format!("/tmp/palisade-demo-{pid}-0"));
+        assert_eq!(common::services::share_servers(&place), Vec::<i32>::new());
+    }
 }
 
 #[test]
@@ -349,7 +362,9 @@ fn what_a_share_can_not_have_is_told() {
     let ended = command.arg("--share").env("PATH", nowhere.path()).output().expect("started");
     let said = String::from_utf8_lossy(&ended.stderr);
     let is_root = rustix::process::geteuid().is_root();
-    let why = if is_root { " samba " } else { "only root" };
+    let packages = "apt-get install coreutils e2fsprogs libnfs-utils nfs-ganesha-vfs samba \
+                    samba-common-bin smbclient util-linux";
+    let why = if is_root { packages } else { "only root" };
     assert!(ended.status.code() == Some(1) && said.contains(why), "{said}");
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
