@@ -39,7 +39,8 @@ pub enum BenchError {
     },
     /// The directory has too little room.
     #[error(
-        "{path}: {wanted} bytes wanted, {free} free; give a smaller size (--size, --drive-size), or another --dir"
+        "{path}: {wanted} bytes wanted, {free} free; give a smaller size (--size, --drive-size), \
+         or another --dir"
     )]
     Room {
         /// The directory.

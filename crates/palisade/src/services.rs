@@ -4,6 +4,7 @@ use crate::client::socket_or_default;
 use crate::output::Problem;
 use control::config::Config;
 use redfish::messages as say;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,13 +13,22 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Configuration file (TOML), the daemon's
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "reader")]
+    config: Option<PathBuf>,
+    /// Read blocks for the process that has begun this one
+    #[arg(long, hide = true)]
+    reader: bool,
 }
 
 /// Does what the daemon wants until the process is ended. `socket` overrules the configuration's.
 pub fn run(arguments: &Arguments, socket: Option<PathBuf>) -> Result<(), Problem> {
-    let config: Config = crate::serve::read(&arguments.config)?;
+    let Some(config) = arguments.config.as_ref().filter(|_| !arguments.reader) else {
+        // It would be called `exe`.
+        let _ = std::fs::write("/proc/self/comm", "palisade-reader");
+        services::read_for_another(io::stdin().lock(), io::stdout());
+        return Ok(());
+    };
+    let config: Config = crate::serve::read(config)?;
     let socket = socket.or(config.socket).unwrap_or_else(|| socket_or_default(None));
     let usual = Path::new(redfish::view::DEFAULT_SOCKET);
     let folder = config.services.unwrap_or_else(|| services::folder(&socket, usual));

@@ -6,9 +6,9 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Calls `told` whenever one of them comes, which it names, on a thread of its own; from now on they
-/// do nothing else. One that whoever started this program had it ignore, as nohup(1) does, stays
-/// ignored.
+/// Calls `told` whenever one of them comes, which it names, on a thread of its own; from now on
+/// they do nothing else. One that whoever started this program had it ignore, as nohup(1) does,
+/// stays ignored.
 ///
 /// # Errors
 /// They can't be listened for.

@@ -52,7 +52,7 @@ pub mod tgt;
 pub mod ublk;
 pub mod wire;
 
-pub use health::now;
+pub use health::{now, read_for_another};
 pub use keeper::left;
 pub use links::{LINKS, link};
 pub use release::{Kept, release};

@@ -54,8 +54,8 @@ impl Drop for Devices {
 }
 
 impl Devices {
-    /// Makes a device of each volume of an array, of so many bytes, serves it on all cores, and opens
-    /// it for direct I/O.
+    /// Makes a device of each volume of an array, of so many bytes, serves it on all cores, and
+    /// opens it for direct I/O.
     ///
     /// # Errors
     /// When the kernel has no ublk, or does not make a device.

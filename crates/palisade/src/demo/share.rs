@@ -5,8 +5,9 @@
 //! shared any more → stopped. With `--serve`: shared → serving → not shared any more → stopped.
 //!
 //! Invariant: whatever ends the demo, neither servers, mounts nor devices of it are left; only
-//! SIGKILL leaves them. The password is new each time, and is in no argument. Devices are FUSE files
-//! with a loop device: their users get errors where the daemon dies, while those of ublk's wait.
+//! SIGKILL leaves them. The password is new each time, and is in no argument. Devices are FUSE
+//! files with a loop device: their users get errors where the daemon dies, while those of ublk's
+//! wait.
 //!
 //! What the machine keeps of files in memory is dropped before they are read, so that drives are
 //! asked; where it can't be, that is said.
