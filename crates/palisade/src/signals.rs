@@ -7,19 +7,19 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Calls `told` whenever one of them comes, which it names, on a thread of its own; from now on
-/// they do nothing else. One that whoever started this program had it ignore, as nohup(1) does,
-/// stays ignored.
+/// they do nothing else. A hangup that whoever started this program had it ignore, as nohup(1)
+/// does, stays ignored; SIGINT does not, which a shell has those ignore that it starts with `&`.
 ///
 /// # Errors
 /// They can't be listened for.
 pub fn watch(told: impl Fn(SignalKind) + Send + Sync + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let (context, told) = (runtime.enter(), Arc::new(told));
-    let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
-    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-        if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
-            continue;
-        }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let stays = ignored(&status) >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1;
+    let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+    kinds.extend((!stays).then(SignalKind::hangup));
+    for kind in kinds {
         let (mut stream, told) = (signal(kind)?, told.clone());
         runtime.spawn(async move {
             while stream.recv().await.is_some() {
