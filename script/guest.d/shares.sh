@@ -273,6 +273,8 @@ asked() {
 }
 BREAKS=''
 BROKEN='Input/output|Resource temporarily un|Software caused connection abort|Host is down'
+# Linux's cifs, of a file that it has not opened anew yet.
+BROKEN="$BROKEN|Bad file descriptor"
 on_file() {
     local at=/mnt/$1/$1.load bytes
     bytes=\"$(printf '%.8d' "$2")\"%o
