@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(available(meminfo), Some(2 << 30));
         assert!(fits(meminfo, 2 << 30).is_ok());
         let error = fits(meminfo, 6 << 30).unwrap_err().to_string();
-        for part in ["6 GiB", "2 GiB", "smaller size"] {
+        for part in ["6 GiB", "2 GiB", "--drive-size"] {
             assert!(error.contains(part), "{error}");
         }
         for silent in ["", "MemTotal: 1 kB", "MemAvailable:", "MemAvailable: many kB"] {

@@ -41,7 +41,6 @@ impl DemoError {
             Self::Usage(_) => "see `palisade demo --help`".into(),
             Self::Missing(programs) => {
                 let mut packages: Vec<_> = programs.iter().map(|(_, package)| *package).collect();
-                packages.sort_unstable();
                 packages.dedup();
                 let packages = packages.join(" ");
                 format!(

@@ -18,10 +18,10 @@ const NEEDED: &[(&str, &str)] = &[
 /// What `--share` needs instead.
 const NEEDED_TO_SHARE: &[(&str, &str)] = &[
     ("smbd", "samba"),
+    ("smbstatus", "samba"),
     ("smbpasswd", "samba-common-bin"),
     ("testparm", "samba-common-bin"),
     ("smbcontrol", "samba-common-bin"),
-    ("smbstatus", "samba"),
     ("smbclient", "smbclient"),
     ("ganesha.nfsd", "nfs-ganesha-vfs"),
     ("nfs-cat", "libnfs-utils"),

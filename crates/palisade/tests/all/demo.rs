@@ -362,8 +362,7 @@ fn what_a_share_can_not_have_is_told() {
     let ended = command.arg("--share").env("PATH", nowhere.path()).output().expect("started");
     let said = String::from_utf8_lossy(&ended.stderr);
     let is_root = rustix::process::geteuid().is_root();
-    // Some are found where Debian keeps what only root runs.
-    let why = if is_root { "apt-get install coreutils libnfs-utils" } else { "only root" };
+    let why = if is_root { "apt-get install samba" } else { "only root" };
     assert!(ended.status.code() == Some(1) && said.contains(why), "{said}");
     assert!(is_empty(temporary.path()), "temporary files are left");
 }
