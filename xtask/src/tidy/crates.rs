@@ -3,6 +3,7 @@
 use super::Finding;
 use super::files::File;
 use super::scan::{line_of, places, without_tests};
+use std::collections::BTreeMap;
 
 /// The crates from bottom to top. A crate may use crates of lower rows only.
 const ROWS: &[&[&str]] = &[
@@ -181,12 +182,10 @@ fn locked(lock: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
 /// The fuzz targets' lock file knows what our crates use of each other.
 pub fn fuzz_lock(files: &[File]) -> Vec<Finding> {
     let Some(lock) = files.iter().find(|file| file.path == FUZZ_LOCK) else { return Vec::new() };
+    let packages: BTreeMap<_, _> = locked(&lock.text).collect();
     let mut findings = Vec::new();
     for (name, file) in manifests(files) {
-        let own = format!("palisade-{name}");
-        let Some((_, known)) = locked(&lock.text).find(|(package, _)| *package == own) else {
-            continue;
-        };
+        let Some(known) = packages.get(&*format!("palisade-{name}")) else { continue };
         for (line, used) in dependencies(&file.text) {
             if row(used).is_some() && !known.contains(&format!("palisade-{used}").as_str()) {
                 let message = format!(
