@@ -322,7 +322,8 @@ pub mod tests {
         }
     }
 
-    fn until(is_done: impl Fn() -> bool) {
+    /// Waits until something is so that is to become so.
+    pub fn until(mut is_done: impl FnMut() -> bool) {
         let end = Instant::now() + Duration::from_secs(60);
         while !is_done() {
             assert!(Instant::now() < end, "it never is");

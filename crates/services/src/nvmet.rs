@@ -338,17 +338,9 @@ impl Subsystem {
         self.remove_port()
     }
 
-    /// What nvmet has of the Fibre Channel port that it is to be at.
-    fn own_ports(&self) -> io::Result<Vec<PathBuf>> {
-        let end = end_of(&self.port);
-        let mut all = self.ports()?;
-        all.retain(|port| is_at(port, |own| own.ends_with(&end)));
-        Ok(all)
-    }
-
     /// Has its port, where that does not serve it, not have its group any more.
     fn leave_groups(&self) -> io::Result<()> {
-        let mut all = self.own_ports()?;
+        let mut all = ports_of(&self.root, &self.port)?;
         all.retain(|port| !self.link_at(port).is_symlink());
         all.iter().filter_map(|port| self.access_at(port)).try_for_each(|access| rmdir(&access))
     }
@@ -356,7 +348,7 @@ impl Subsystem {
     /// Removes its port, if that was made here and serves nothing, with all groups that it has:
     /// namespaces may have been in others before.
     fn remove_port(&self) -> io::Result<()> {
-        for port in self.own_ports()? {
+        for port in ports_of(&self.root, &self.port)? {
             let is_ours = name_of(&port).parse().is_ok_and(|own| (FIRST..=LAST).contains(&own));
             if !is_ours || is_used(&port) {
                 continue;
@@ -372,17 +364,19 @@ impl Subsystem {
     }
 }
 
-/// What the address of a port of this name ends with.
-fn end_of(name: &str) -> String {
-    format!(":pn-0x{}", digits(name))
+/// What nvmet has, whose folder this is, of the Fibre Channel port of a name.
+fn ports_of(root: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
+    let end = format!(":pn-0x{}", digits(name));
+    let mut all = folders(&root.join("ports"))?;
+    all.retain(|port| is_at(port, |own| own.ends_with(&end)));
+    Ok(all)
 }
 
 /// Whether nvmet serves something at the Fibre Channel port of this name.
 pub fn is_at_work(config: &Path, port: &str) -> bool {
-    let (end, root) = (end_of(port), config.join(NVMET).join("ports"));
-    let is_own = |own: &PathBuf| is_at(own, |address| address.ends_with(&end)) && is_used(own);
+    let root = config.join(NVMET);
     // What can't be seen may be there.
-    root.is_dir() && folders(&root).map_or(true, |all| all.iter().any(is_own))
+    root.is_dir() && ports_of(&root, port).map_or(true, |all| all.iter().any(|own| is_used(own)))
 }
 
 /// The digits of a port's name.
