@@ -111,6 +111,11 @@ impl Daemon {
         self.process.ended()
     }
 
+    /// Why something failed that it had a part in: one that has ended is the cause of whatever did.
+    pub fn cause(&mut self, why: DemoError) -> DemoError {
+        self.ended().unwrap_or(why)
+    }
+
     /// The last lines of what it said.
     pub fn said(&self) -> String {
         self.process.said()

@@ -55,7 +55,7 @@ impl Drives {
 /// First line of the demo's configuration: a folder that has it may be used again.
 pub const MARK: &str = "# Made by `palisade demo`.";
 
-/// A folder that is removed with all in it when this is dropped; none where that has no name.
+/// A folder that is removed with all in it when this is dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -86,16 +86,14 @@ impl Scratch {
     }
 
     /// Has it outlive this.
-    fn stay(mut self) {
-        self.0 = PathBuf::new();
+    fn stay(self) {
+        std::mem::forget(self);
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if !self.0.as_os_str().is_empty() {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

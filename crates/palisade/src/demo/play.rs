@@ -98,13 +98,7 @@ impl<'a> Show<'a> {
         self.step("fill", "filling them with random bytes", Self::fill)?;
         let mut daemon = Daemon::start(self.place, "", self.interrupt)?;
         let result = self.with_daemon(&daemon, &level);
-        // A daemon that died is the cause of whatever failed.
-        if result.is_err()
-            && let Some(cause) = daemon.ended()
-        {
-            return Err(cause);
-        }
-        result?;
+        result.map_err(|why| daemon.cause(why))?;
         self.step("stop", "stopping the array and the daemon", |_| {
             daemon.call(&["array", "stop", ARRAY])?;
             daemon.stop().map(|()| 0)

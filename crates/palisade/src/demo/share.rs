@@ -58,8 +58,7 @@ fn all(
     show.step("fill", "filling drives with random bytes", Show::fill)?;
     let mut daemon = start(place, interrupt)?;
     let played = with_daemon(show, &daemon, (plan, place, interrupt));
-    // A daemon that died is the cause of whatever failed.
-    played.map_err(|why| daemon.ended().unwrap_or(why))?;
+    played.map_err(|why| daemon.cause(why))?;
     show.step("stop", "stopping the array and the daemon", |_| {
         daemon.call(&["array", "stop", super::daemon::ARRAY])?;
         daemon.stop().map(|()| 0)
@@ -102,7 +101,7 @@ pub fn serve(plan: &Plan, place: &Place, interrupt: &Interrupt) -> Result<(), De
     let mut daemon = start(place, interrupt)?;
     show.create(&daemon)?;
     let served = serve_until_told(&mut daemon, (plan, place, interrupt));
-    served.map_err(|why| daemon.ended().unwrap_or(why))?;
+    served.map_err(|why| daemon.cause(why))?;
     daemon.stop()
 }
 
