@@ -3,6 +3,7 @@
 use drives::OpenError;
 use engine::manage::command::ManageError;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use units::format_size;
 
 /// Why there is no report. The text says what happened and, where it helps, what to do.
@@ -131,6 +132,14 @@ pub enum BenchError {
         /// What it was compared with.
         than: &'static str,
     },
+}
+
+/// Whether a procedure goes on that ends in order where `stop` is set.
+///
+/// # Errors
+/// It is to end.
+pub(crate) fn is_to_go_on(stop: &AtomicBool) -> Result<(), BenchError> {
+    if stop.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
 }
 
 impl BenchError {

@@ -4,7 +4,7 @@
 //! Latencies are those of fio's own histogram, which knows them to 1 in 64 (its `json+` output,
 //! `FIO_IO_U_PLAT_BITS` in stat.h); a series is of its logs of requests a second.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::fio::available;
 use crate::served;
 use core::fmt::Write as _;
@@ -276,9 +276,7 @@ impl FioLoad {
             std::thread::sleep(LOOK);
         };
         // Ctrl-C ends fio, too.
-        if stop.load(Ordering::Relaxed) {
-            return Err(BenchError::Interrupted);
-        }
+        is_to_go_on(stop)?;
         if status.success() {
             return Ok(());
         }

@@ -9,7 +9,7 @@
 //! Invariant: what the array's volume was given is read back and scrubbed in the end.
 
 use crate::bay::{Bay, Make, Source};
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::files::check_memory;
 use crate::load::{Load, Op, Order, Until};
 use crate::nvme_tcp::{Cpus, bound};
@@ -21,7 +21,7 @@ use crate::through::{Through, Ways, files, rings};
 use engine::Volume;
 use io::{BlockError, Blocks, Buf, BufMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Drives of the array: RAID 5, 4+1; and bytes of each.
@@ -147,9 +147,7 @@ impl Stand<'_> {
                 order.reverse();
             }
             for at in order {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(BenchError::Interrupted);
-                }
+                is_to_go_on(stop)?;
                 let Side { rig, aim, .. } = &self.sides[at];
                 samples[at] = rig.run(aim, &loads[at], Until::Elapsed(span), round)?.0;
             }
@@ -275,6 +273,7 @@ fn measure_on(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn all_that_is_promised_is_in_the_report() {

@@ -4,11 +4,11 @@
 //! counters at its begin and at its end, so that queues that fill before and run dry behind it
 //! count on no side.
 
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::rig::{Aim, Env, Rig, Visit, cpu_time};
 use io::{Env as _, Priority};
 use runtime::CoreCounts;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 use units::{CoreId, Nanos};
@@ -131,9 +131,7 @@ impl Rig {
     fn sleep_until(&self, end: Nanos, stop: &AtomicBool) -> Result<(), BenchError> {
         loop {
             let rest = Duration::from_nanos(end.since(self.now()).0);
-            if stop.load(Ordering::Relaxed) {
-                return Err(BenchError::Interrupted);
-            }
+            is_to_go_on(stop)?;
             if rest.is_zero() {
                 return Ok(());
             }

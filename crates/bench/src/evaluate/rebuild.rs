@@ -22,7 +22,7 @@ use super::shelf::Shelf;
 use super::states::Rebuilding;
 use super::yard::{LOOK, Yard};
 use super::{data_strips, figures, group};
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::generated::Span;
 use crate::report::{Cell, Report, Table};
 use crate::rig::{Env, Rig};
@@ -32,7 +32,6 @@ use io::{Drive as _, Env as _, Pool, Priority};
 use pace::spec::Steady;
 use std::cell::Cell as Shared;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use units::{CoreId, MIB};
@@ -176,9 +175,7 @@ fn rebuild(runner: &Runner<'_>) -> Result<Idle, BenchError> {
     let begun = Instant::now();
     runner.yard.begin_rebuild()?;
     while runner.yard.is_rebuilding()? {
-        if runner.options.stop.load(Ordering::Relaxed) {
-            return Err(BenchError::Interrupted);
-        }
+        is_to_go_on(&runner.options.stop)?;
         std::thread::sleep(LOOK);
     }
     let time = begun.elapsed();

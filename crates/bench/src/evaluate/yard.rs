@@ -7,7 +7,7 @@
 
 use super::options::{Loader, Options};
 use super::shelf::Shelf;
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::fio_load::Reached;
 use crate::rig::{Aim, Rig, references};
 use crate::served;
@@ -19,7 +19,6 @@ use engine::manage::command::{ArrayStatus, NewArray, Request, SlotHealth};
 use format::{AREA_BYTES, tail_offset};
 use io::DriveError;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 use units::{CoreId, MIB, Slot, Uuid};
@@ -180,9 +179,7 @@ impl<'a> Yard<'a> {
         }
         // What is under way at the drive that was taken out has to come back first.
         while self.status()?.is_some_and(|array| array.slots.iter().any(|own| own.quarantined)) {
-            if self.options.stop.load(Ordering::Relaxed) {
-                return Err(BenchError::Interrupted);
-            }
+            is_to_go_on(&self.options.stop)?;
             std::thread::sleep(LOOK);
         }
         let first = &self.shelf.drives[..1];

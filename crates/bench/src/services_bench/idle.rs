@@ -8,12 +8,11 @@
 use super::Run;
 use super::place::{Place, free_port};
 use super::tree::Tree;
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::remote::process::{PATIENCE, failed};
 use crate::report::{Goal, Table};
 use crate::stats::Spread;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use units::MIB;
 
@@ -27,14 +26,14 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Makes what is there: devices, and shares by both protocols, of one volume.
 fn make(run: &Run<'_>, place: &Place) -> Result<(), BenchError> {
     for n in 0..run.options.exports {
-        is_to_go_on(run)?;
+        is_to_go_on(&run.options.stop)?;
         let volume = place.volume(&format!("device-{n}"), EXPORTED)?;
         place.command(&["export", "create", &volume, "--local"])?;
     }
     let volume = place.volume("files", SHARED)?;
     let [smb, nfs] = [free_port()?.to_string(), free_port()?.to_string()];
     for n in 0..run.options.shares {
-        is_to_go_on(run)?;
+        is_to_go_on(&run.options.stop)?;
         let name = format!("share-{n}");
         let mut words = vec!["share", "create", &name, "--volume", &volume, "--smb", "--nfs"];
         words.extend(["--nfs-client", "127.0.0.0/8"]);
@@ -46,15 +45,11 @@ fn make(run: &Run<'_>, place: &Place) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn is_to_go_on(run: &Run<'_>) -> Result<(), BenchError> {
-    if run.options.stop.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
-}
-
 /// Lets so much time pass.
 fn wait(run: &Run<'_>) -> Result<Duration, BenchError> {
     let begun = Instant::now();
     loop {
-        is_to_go_on(run)?;
+        is_to_go_on(&run.options.stop)?;
         let left = run.options.idle.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return Ok(begun.elapsed());
@@ -68,7 +63,7 @@ fn wait(run: &Run<'_>) -> Result<Duration, BenchError> {
 fn settle(run: &Run<'_>, place: &Place) -> Result<(), BenchError> {
     let end = Instant::now() + PATIENCE;
     loop {
-        is_to_go_on(run)?;
+        is_to_go_on(&run.options.stop)?;
         match place.ill()? {
             None => return Ok(()),
             Some(ill) if Instant::now() >= end => return Err(failed("what nobody uses", &ill)),

@@ -24,7 +24,7 @@ mod target;
 mod tree;
 
 use crate::api::take_turns;
-use crate::error::BenchError;
+use crate::error::{BenchError, is_to_go_on};
 use crate::files::{check_room, is_in_memory};
 use crate::front_ends::{self, HowLong};
 use crate::named::{by_name, name_of};
@@ -35,7 +35,7 @@ use core::str::FromStr;
 use place::Place;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use units::MIB;
 
@@ -260,9 +260,7 @@ impl Run<'_> {
         (self.progress)(&format!("{}: {} and {}", what.name, b.name, a.name));
         let stop = &self.options.stop;
         let rounds = take_turns((self.options.rounds, 1), self.options.span, |is_b, span, _| {
-            if stop.load(Ordering::Relaxed) {
-                return Err(BenchError::Interrupted);
-            }
+            is_to_go_on(stop)?;
             let side = if is_b { &mut b } else { &mut a };
             let before = tree::cpu(&side.servers);
             let sample = (side.read)(span)?;
@@ -323,9 +321,7 @@ impl Run<'_> {
 
     /// What can't be measured stays open; what is wrong ends the run.
     fn leave_out(&mut self, part: Part, error: BenchError) -> Result<(), BenchError> {
-        if self.options.stop.load(Ordering::Relaxed) {
-            return Err(BenchError::Interrupted);
-        }
+        is_to_go_on(&self.options.stop)?;
         let is_its_own = matches!(
             error,
             BenchError::Process(_)
@@ -379,9 +375,7 @@ pub fn bench_services(
         if let Err(error) = run.part(part, &mut place) {
             run.leave_out(part, error)?;
         }
-        if options.stop.load(Ordering::Relaxed) {
-            return Err(BenchError::Interrupted);
-        }
+        is_to_go_on(&options.stop)?;
     }
     Ok(run.finish())
 }
